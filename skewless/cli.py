@@ -1,0 +1,145 @@
+"""The `skewless` command: thin wrappers that turn options into calls of the library."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from skewless.errors import SkewlessError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+bench = typer.Typer(help="Measure Skewless against Spark's own operators.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+
+def _folder_exists(path: Path | None) -> Path | None:
+    # Before the work, not after it: a benchmark that cannot save its result has run for nothing.
+    if path is not None and not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.absolute().parent}")
+    return path
+
+
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        dir_okay=False,
+        writable=True,
+        callback=_folder_exists,
+        help="Also write the result to this file, as JSON.",
+    ),
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"skewless {version('skewless')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """PySpark streaming that keeps its speed when the data is skewed."""
+
+
+@app.command()
+def doctor(
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="The state directory to try, a path or a URI.",
+            show_default="the folder for temporary files",
+        ),
+    ] = None,
+    json_path: JsonFile = None,
+) -> None:
+    """Check Java, the Python packages, the state directory and the Python workers."""
+    from skewless.doctor import examine, render
+
+    console = Console()
+    with console.status("") as status:
+        checks = examine(
+            state if state is not None else tempfile.gettempdir(),
+            starting=lambda name: status.update(f"checking: {name}"),
+        )
+    console.print(render(checks))
+    healthy = all(check.ok for check in checks)
+    if json_path is not None:
+        result = {"ok": healthy, "checks": [dataclasses.asdict(check) for check in checks]}
+        json_path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    if not healthy:
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[int, typer.Option(min=1, help="How long the city runs.")] = 60,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Where results and the figure go.",
+            show_default="a new temporary folder",
+        ),
+    ] = None,
+    instances: Annotated[int, typer.Option(min=1, help="Tasks that share the join.")] = 2,
+    seed: Annotated[int, typer.Option(help="Same seed, same city.")] = 7,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live view.")] = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Match orders with nearby drivers in a ride-hailing city, live in the terminal."""
+    from skewless.demo import run
+
+    run(seconds=seconds, out=out, instances=instances, seed=seed, json_path=json_path, plain=plain)
+
+
+@bench.command()
+def join(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this workload; may be repeated."),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this engine; may be repeated."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
+    ] = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure the stream join: Skewless, Spark's own in each configuration, and the floor."""
+    from skewless.bench.join import run
+
+    # typer gives an empty list where the option is absent.
+    run(workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick)
+
+
+def main() -> None:
+    """Run the command line; what a user can put right is one line, not a traceback."""
+    try:
+        app()
+    except SkewlessError as error:
+        Console(stderr=True, soft_wrap=True).print(f"skewless: {error}", style="red", markup=False)
+        raise SystemExit(1) from None

@@ -1,0 +1,104 @@
+"""Folds a query's progress records into the numbers that the demo shows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch, as its progress record tells it."""
+
+    number: int
+    end_s: float  # seconds since the epoch
+    duration_s: float
+    rows: int
+    late: int
+    matches: int
+    cpu_ms: tuple[float, ...]  # per instance
+    imbalance: float  # largest CPU time of an instance over their mean
+    state_rows: int
+    state_bytes: int
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Batch":
+        """Read Spark's record with Skewless's part in it, of a query with one join."""
+        skewless = record["skewless"]
+        (join,) = skewless["operators"]
+        start = datetime.fromisoformat(record["timestamp"])
+        duration_s = record["durationMs"]["triggerExecution"] / 1000
+        return cls(
+            number=skewless["batchId"],
+            end_s=start.timestamp() + duration_s,
+            duration_s=duration_s,
+            rows=sum(join["rows"].values()),
+            late=sum(join["late"].values()),
+            matches=join["matches"],
+            cpu_ms=tuple(join["load"]["cpuMs"]),
+            imbalance=join["imbalance"],
+            state_rows=sum(join["state"]["rows"].values()),
+            state_bytes=join["state"]["bytes"],
+        )
+
+
+@dataclass
+class Track:
+    """The micro-batches seen so far, in order, each once."""
+
+    batches: list[Batch] = field(default_factory=list)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the batch that is awaited."""
+        return self.batches[-1].number + 1 if self.batches else 0
+
+    def add(self, records: Iterable[Mapping[str, Any]]) -> list[Batch]:
+        """Take up the records not seen before; returns them."""
+        fresh: dict[int, Batch] = {}
+        for record in records:
+            # Spark also reports triggers that found nothing to do: they ran no batch of ours.
+            if record.get("skewless") and record["skewless"]["batchId"] >= self.next_number:
+                batch = Batch.of(record)
+                fresh[batch.number] = batch
+        new = [fresh[number] for number in sorted(fresh)]
+        self.batches += new
+        return new
+
+    @property
+    def rows(self) -> int:
+        """Rows taken in, both sides together."""
+        return sum(batch.rows for batch in self.batches)
+
+    @property
+    def matches(self) -> int:
+        """Matches put out."""
+        return sum(batch.matches for batch in self.batches)
+
+    def recent(self, span_s: float = 5.0) -> list[Batch]:
+        """The batches that ended within `span_s` seconds of the newest one."""
+        if not self.batches:
+            return []
+        since = self.batches[-1].end_s - span_s
+        return [batch for batch in self.batches if batch.end_s > since]
+
+    def rate(self, what: str, span_s: float = 5.0) -> float:
+        """`rows` or `matches` per second of wall time, over the batches of the last seconds."""
+        recent = self.recent(span_s)
+        if not recent:
+            return 0.0
+        first = self.batches.index(recent[0])
+        # The first batch of all has nothing before it: its own duration is all there is.
+        begin = self.batches[first - 1].end_s if first else recent[0].end_s - recent[0].duration_s
+        elapsed = max(recent[-1].end_s - begin, 1e-3)
+        return float(sum(getattr(batch, what) for batch in recent) / elapsed)
+
+    def load_shares(self, span_s: float | None = 5.0) -> list[float]:
+        """The share of CPU time that each instance had, lately or (None) altogether."""
+        chosen = self.batches if span_s is None else self.recent(span_s)
+        if not chosen:
+            return []
+        total = np.array([batch.cpu_ms for batch in chosen]).sum(axis=0)
+        return [float(share) for share in total / max(float(total.sum()), 1e-9)]

@@ -1,0 +1,1 @@
+"""Complete programs that use Skewless as its users do."""

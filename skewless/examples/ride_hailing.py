@@ -1,0 +1,30 @@
+"""Ride hailing: which drivers were in the cell of an order within ten seconds of it?"""
+
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import skewless as sk
+
+ORDERS = "order_id long, cell long, ordered_at timestamp, x double, y double"
+DRIVERS = "driver_id long, cell long, seen_at timestamp, x double, y double"
+
+
+def dispatch(spark: SparkSession, orders: str, drivers: str, out: str, instances: int = 2) -> Any:
+    matches = sk.join(
+        spark.readStream.schema(ORDERS).parquet(orders),
+        spark.readStream.schema(DRIVERS).parquet(drivers),
+        on="cell",
+        time=("ordered_at", "seen_at"),
+        within=("-10 seconds", "10 seconds"),
+        watermark="5 seconds",
+        balance=sk.Hash(instances),
+    )
+    sink = matches.writeStream.format("parquet").option("checkpointLocation", f"{out}/checkpoint")
+    return sink.queryName("dispatch").trigger(processingTime="1 second").start(f"{out}/results")
+
+
+if __name__ == "__main__":
+    orders_dir, drivers_dir, out_dir = sys.argv[1:]
+    dispatch(sk.session(), orders_dir, drivers_dir, out_dir).awaitTermination()

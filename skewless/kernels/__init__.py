@@ -1,0 +1,1 @@
+"""Inner loops on numpy and Arrow; nothing here knows Spark, files or policies."""

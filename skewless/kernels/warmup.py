@@ -1,0 +1,21 @@
+"""Compiles the kernels, or loads them from numba's cache, before the first row needs them."""
+
+import numpy as np
+
+from skewless.kernels.intervals import Pairs, ranges_within
+from skewless.kernels.ordering import order_by_hash_and_time
+
+
+def compile_kernels() -> None:
+    """Runs every compiled function once on the types that it is used with."""
+    hashes = np.zeros(2, np.uint64)
+    times = np.zeros(2, np.int64)
+    order_by_hash_and_time(hashes, times)
+    # Segments are mapped read-only, which numba compiles as another type.
+    stored_hashes, stored_times = hashes.copy(), times.copy()
+    stored_hashes.flags.writeable = False
+    stored_times.flags.writeable = False
+    order_by_hash_and_time(stored_hashes, stored_times)
+    for stored in ((hashes, times), (stored_hashes, stored_times)):
+        start, count, total = ranges_within(hashes, times, *stored, 0, 0)
+        Pairs(start, count, total).take(total)

@@ -1,0 +1,62 @@
+"""The report a task leaves behind: what it saw, what it did, what it cost."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from skewless.state.segment import Segment
+from skewless.state.storage import MissingFileError, Storage
+
+DIRECTORY = "reports"
+
+
+@dataclass(frozen=True)
+class PartitionLoads:
+    """Rows and matches of the partitions that had any in this batch."""
+
+    partitions: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    matches: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One task's account of one batch. Counts are per side."""
+
+    instance: int
+    rows: dict[str, int]
+    late: dict[str, int]
+    null_keys: dict[str, int]
+    bad_rows: dict[str, int]
+    max_time_us: dict[str, int | None]
+    matches: int
+    cpu_ms: float
+    wall_ms: float
+    peak_memory_bytes: int
+    segments: list[Segment]  # new in this batch, merged ones among them
+    replaced: list[str]  # names of the segments that were merged away
+    partitions: PartitionLoads = field(default_factory=PartitionLoads)
+    hot_keys: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> "Report":
+        record = dict(record)
+        record["segments"] = [Segment.from_json(s) for s in record["segments"]]
+        record["partitions"] = PartitionLoads(**record["partitions"])
+        return Report(**record)
+
+
+def write_report(storage: Storage, name: str, report: Report) -> None:
+    storage.write_bytes(f"{DIRECTORY}/{name}", json.dumps(report.to_json()).encode())
+
+
+def read_report(storage: Storage, name: str) -> Report | None:
+    """The report of a task, or None where the task has not run to its end."""
+    try:
+        content = storage.read_bytes(f"{DIRECTORY}/{name}")
+    except MissingFileError:
+        return None
+    return Report.from_json(json.loads(content))

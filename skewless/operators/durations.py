@@ -1,0 +1,72 @@
+"""Reads durations as Spark users write them: "10 seconds", "1 hour 30 minutes", a timedelta."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+from skewless.errors import bad_argument
+
+_UNIT_US = {
+    "microsecond": 1,
+    "us": 1,
+    "millisecond": 1_000,
+    "ms": 1_000,
+    "second": 1_000_000,
+    "sec": 1_000_000,
+    "s": 1_000_000,
+    "minute": 60_000_000,
+    "min": 60_000_000,
+    "m": 60_000_000,
+    "hour": 3_600_000_000,
+    "hr": 3_600_000_000,
+    "h": 3_600_000_000,
+    "day": 86_400_000_000,
+    "d": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_TERM = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*,?")
+_TAKES = 'a duration such as "10 seconds", "1 hour 30 minutes" or a timedelta'
+# A thousand years; longer is a slip of the pen, and sums of bounds and times must not overflow.
+_LIMIT_US = 1000 * 366 * 86_400_000_000
+
+
+def parse_duration_us(argument: str, value: object) -> int:
+    """The duration in microseconds; `argument` is named in the error.
+
+    >>> parse_duration_us("within", "-1 minute 30 seconds")
+    -30000000
+    >>> parse_duration_us("within", "1.5 seconds")
+    1500000
+    """
+    if isinstance(value, timedelta):
+        microseconds = value // timedelta(microseconds=1)
+    elif isinstance(value, str):
+        microseconds = _parse_text(argument, value)
+    else:
+        raise bad_argument(argument, value, _TAKES)
+    if abs(microseconds) > _LIMIT_US:
+        raise bad_argument(argument, value, "a duration of at most 1000 years")
+    return microseconds
+
+
+def _parse_text(argument: str, text: str) -> int:
+    rest = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE)
+    total = Decimal(0)
+    position = 0
+    while rest[position:].strip():
+        term = _TERM.match(rest, position)
+        if term is None:
+            raise bad_argument(argument, text, _TAKES)
+        number, unit = term.group(1).replace(" ", ""), term.group(2).lower()
+        if unit.rstrip("s") in {"month", "year"}:
+            raise bad_argument(argument, text, f"{_TAKES}; months and years differ in length")
+        scale = _UNIT_US.get(unit) or _UNIT_US.get(unit.removesuffix("s"))
+        if scale is None:
+            raise bad_argument(argument, text, _TAKES)
+        total += Decimal(number) * scale
+        position = term.end()
+    if position == 0:
+        raise bad_argument(argument, text, _TAKES)
+    if total != int(total):
+        raise bad_argument(argument, text, "a whole number of microseconds")
+    return int(total)

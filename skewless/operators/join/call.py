@@ -1,0 +1,286 @@
+"""Checks the arguments of `sk.join` and turns them into an operator, before any Spark job."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from skewless.errors import SkewlessError, bad_argument
+from skewless.operators.durations import parse_duration_us
+from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
+from skewless.operators.join.layout import (
+    LEFT_CODE,
+    RIGHT_CODE,
+    TIME,
+    Layout,
+    OutputColumn,
+    assign_slots,
+    key_name,
+    slot_name,
+)
+from skewless.operators.join.operator import JoinOperator
+from skewless.planning.auto import Auto
+from skewless.planning.policy import Policy
+from skewless.runtime import types
+from skewless.runtime.dispatch import KeyColumn, SideColumns, normalise
+from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.stream import Stream
+from skewless.state.watermark import Delays
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Duration = str | timedelta
+
+
+class StateGrowsWarning(UserWarning):
+    """The join keeps rows for ever."""
+
+
+def join(
+    left: "DataFrame",
+    right: "DataFrame",
+    *,
+    on: str | Sequence[str] | Sequence[tuple[str, str]],
+    time: str | tuple[str, str],
+    within: Duration | tuple[Duration | None, Duration | None] | None,
+    how: str = "inner",
+    watermark: Duration | tuple[Duration | None, Duration | None] | None = "0 seconds",
+    match: None = None,
+    balance: Policy | None = None,
+    shed: None = None,
+    suffix: str = "_right",
+) -> Stream:
+    """Joins two streams on equal keys where `lower ≤ right.time − left.time ≤ upper`.
+
+    `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
+    means both ways), `watermark` the allowed lateness per side (None: never late). The result has
+    the key columns once, then the left's other columns, then the right's, with `suffix` where a
+    name is taken.
+
+        matches = sk.join(orders, drivers, on="cell", time=("ordered_at", "seen_at"),
+                          within=("-10 seconds", "10 seconds"), watermark="5 seconds")
+        query = matches.writeStream.format("parquet").option("checkpointLocation", c).start(path)
+    """
+    inputs = (read_input("left", left), read_input("right", right))
+    if how != "inner":
+        raise bad_argument("how", how, "'inner'")
+    if match is not None:
+        raise bad_argument("match", match, "None: equality on `on`")
+    if shed is not None:
+        raise bad_argument("shed", shed, "None: every pair is found")
+    policy = Auto() if balance is None else balance
+    if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
+        raise bad_argument("balance", balance, "a policy such as sk.Hash(instances=4) or sk.Auto()")
+    keys = _keys(inputs, on)
+    times = _times(inputs, time)
+    bounds = _bounds(within)
+    delays = _delays(watermark)
+    _warn_of_growth(bounds, delays)
+    plan = _plan(inputs, keys, times, suffix)
+    operator = JoinOperator(
+        layout=plan.layout,
+        bounds=bounds,
+        delays=delays,
+        policy=policy,
+        fingerprint={
+            "operator": "join",
+            "how": how,
+            "left": inputs[0].described(),
+            "right": inputs[1].described(),
+            "on": [[pair[0].name, pair[1].name] for pair in keys],
+            "time": list(times),
+            "withinUs": [bounds.lower_us, bounds.upper_us],
+        },
+    )
+    source = normalise(left, plan.left, right, plan.right, plan.slot_types)
+    return Stream(source, operator, plan.schema, plan.schema)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    left: SideColumns
+    right: SideColumns
+    slot_types: tuple[Any, ...]
+    layout: Layout
+    schema: Any
+
+
+def _plan(
+    inputs: tuple[Input, Input],
+    keys: list[tuple[KeyColumn, KeyColumn]],
+    times: tuple[str, str],
+    suffix: str,
+) -> _Plan:
+    left, right = inputs
+    left_keys = {pair[0].name: i for i, pair in enumerate(keys)}
+    right_keys = {pair[1].name for pair in keys}
+    # A key that is compared in another form than the left's own travels as payload, too.
+    changed = [p[0].name for p in keys if types.is_changed(p[0].kind, p[0].compared_as)]
+    left_rest = [c for c in left.names if c not in left_keys and c != times[0]]
+    left_payload = [*changed, *left_rest]
+    right_payload = [c for c in right.names if c not in right_keys and c != times[1]]
+    left_types = [left.type_of(c) for c in left_payload]
+    right_types = [right.type_of(c) for c in right_payload]
+    left_slots, right_slots = assign_slots(
+        [t.json() for t in left_types], [t.json() for t in right_types]
+    )
+    slot_types: dict[int, Any] = dict(zip(left_slots, left_types, strict=True))
+    slot_types.update(zip(right_slots, right_types, strict=True))
+    left_slot = dict(zip(left_payload, left_slots, strict=True))
+    right_slot = dict(zip(right_payload, right_slots, strict=True))
+
+    output = [
+        OutputColumn(
+            pair[0].name,
+            LEFT,
+            slot_name(left_slot[pair[0].name]) if pair[0].name in left_slot else key_name(i),
+        )
+        for i, pair in enumerate(keys)
+    ]
+    for name in left.names:
+        if name not in left_keys:
+            column = TIME if name == times[0] else slot_name(left_slot[name])
+            output.append(OutputColumn(name, LEFT, column))
+    sources = [(c.name, left) for c in output]
+    taken = {left.fold(c.name) for c in output}
+    for name in right.names:
+        if name in right_keys:
+            continue
+        column = TIME if name == times[1] else slot_name(right_slot[name])
+        shown = name
+        if left.fold(shown) in taken:
+            shown = _suffixed(name, suffix)
+        if left.fold(shown) in taken:
+            raise SkewlessError(
+                f"suffix: {shown!r} is taken, too; takes a suffix that makes the right column "
+                f"{name!r} unique, or rename the column before the join"
+            )
+        taken.add(left.fold(shown))
+        output.append(OutputColumn(shown, RIGHT, column))
+        sources.append((name, right))
+    layout = Layout(
+        keys=len(keys),
+        left_slots=tuple(slot_name(s) for s in sorted(left_slots)),
+        right_slots=tuple(slot_name(s) for s in sorted(right_slots)),
+        output=tuple(output),
+        hash_is_key=types.hashes_one_to_one([pair[0].compared_as for pair in keys]),
+    )
+    schema = types.struct(
+        [(c.name, source.field(name)) for c, (name, source) in zip(output, sources, strict=True)]
+    )
+    return _Plan(
+        left=SideColumns(
+            LEFT_CODE,
+            tuple(pair[0] for pair in keys),
+            times[0],
+            {slot: name for name, slot in left_slot.items()},
+        ),
+        right=SideColumns(
+            RIGHT_CODE,
+            tuple(pair[1] for pair in keys),
+            times[1],
+            {slot: name for name, slot in right_slot.items()},
+        ),
+        slot_types=tuple(slot_types[i] for i in range(len(slot_types))),
+        layout=layout,
+        schema=schema,
+    )
+
+
+def _suffixed(name: str, suffix: object) -> str:
+    if not isinstance(suffix, str) or not suffix:
+        raise bad_argument("suffix", suffix, "a text that is not empty")
+    return name + suffix
+
+
+def _keys(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyColumn]]:
+    takes = 'a column name, a list of names, or a list of ("left", "right") pairs'
+    listed = [on] if isinstance(on, str) else on
+    if not isinstance(listed, list | tuple) or not listed:
+        raise bad_argument("on", on, takes)
+    # ("a", "b") is two columns of the same name on both sides, [("a", "b")] is one pair.
+    pairs: list[tuple[KeyColumn, KeyColumn]] = []
+    for item in listed:
+        names = (item, item) if isinstance(item, str) else item
+        strings = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)
+        if not strings or len(names) != 2:
+            raise bad_argument("on", on, takes)
+        left_name = inputs[0].resolve("on", names[0])
+        right_name = inputs[1].resolve("on", names[1])
+        left_type = inputs[0].type_of(left_name)
+        right_type = inputs[1].type_of(right_name)
+        common = types.common_key_type(left_type, right_type)
+        if common is None:
+            raise SkewlessError(
+                f"on: cannot compare left {left_name!r} ({left_type.simpleString()}) with right "
+                f"{right_name!r} ({right_type.simpleString()}); cast one of them, or join on "
+                "columns of a plain comparable type"
+            )
+        if left_name in [p[0].name for p in pairs] or right_name in [p[1].name for p in pairs]:
+            raise bad_argument("on", on, "each column once")
+        pairs.append(
+            (KeyColumn(left_name, left_type, common), KeyColumn(right_name, right_type, common))
+        )
+    return pairs
+
+
+def _times(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:
+    names = (time, time) if isinstance(time, str) else time
+    if not isinstance(names, list | tuple) or len(names) != 2:
+        raise bad_argument("time", time, 'a column name, or ("left_name", "right_name")')
+    left = inputs[0].resolve("time", names[0])
+    right = inputs[1].resolve("time", names[1])
+    for side, name in zip(inputs, (left, right), strict=True):
+        kind = side.type_of(name)
+        if not types.is_event_time(kind):
+            raise SkewlessError(
+                f"time: {side.argument} column {name!r} is {kind.simpleString()}; takes a "
+                "timestamp column (to_timestamp makes one)"
+            )
+    if inputs[0].type_of(left) != inputs[1].type_of(right):
+        raise SkewlessError(
+            f"time: left {left!r} is {inputs[0].type_of(left).simpleString()}, right {right!r} is "
+            f"{inputs[1].type_of(right).simpleString()}; takes two of the same type: cast one"
+        )
+    return left, right
+
+
+def _bounds(within: Any) -> Bounds:
+    if within is None:
+        return Bounds(None, None)
+    if isinstance(within, list | tuple):
+        if len(within) != 2:
+            raise bad_argument("within", within, "a duration, or (lower, upper), or None")
+        ends = [None if w is None else parse_duration_us("within", w) for w in within]
+        return Bounds(ends[0], ends[1])
+    reach = parse_duration_us("within", within)
+    if reach < 0:
+        raise bad_argument("within", within, "a duration of at least 0, or (lower, upper)")
+    return Bounds(-reach, reach)
+
+
+def _delays(watermark: Any) -> Delays:
+    pair = watermark if isinstance(watermark, list | tuple) else (watermark, watermark)
+    if len(pair) != 2:
+        raise bad_argument("watermark", watermark, "a duration, or one per side, or None")
+    delays = [None if w is None else parse_duration_us("watermark", w) for w in pair]
+    if any(d is not None and d < 0 for d in delays):
+        raise bad_argument("watermark", watermark, "a duration of at least 0")
+    return Delays({LEFT: delays[0], RIGHT: delays[1]})
+
+
+def _warn_of_growth(bounds: Bounds, delays: Delays) -> None:
+    kept = bounds.keep_from_us(0, delays)
+    sides = [side for side, keep_from in kept.items() if keep_from is None]
+    if not sides:
+        return
+    why = "within has no bound there" if None in (bounds.lower_us, bounds.upper_us) else (
+        "the other side is never late (watermark None)"
+    )
+    warnings.warn(
+        f"the state of the {' and the '.join(sides)} side grows without bound: {why}",
+        StateGrowsWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,71 @@
+"""How the rows of both sides share one set of columns on their way to the tasks."""
+
+from dataclasses import dataclass
+
+# Column names between dispatch and task. Short: they are part of every Arrow batch.
+SIDE, HASH, TIME = "s", "h", "t"
+# Values of the side column.
+LEFT_CODE, RIGHT_CODE, CONTROL_CODE = 0, 1, 2
+
+
+def key_name(index: int) -> str:
+    return f"k{index}"
+
+
+def slot_name(index: int) -> str:
+    return f"p{index}"
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """Where an output column comes from: which side's row, and which column of it."""
+
+    name: str
+    side: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that a joined pair is made of.
+
+    Payload columns live in slots: a slot has one type and serves a column of either side, so a row
+    carries as many slots as the wider side needs and not the columns of both.
+    """
+
+    keys: int
+    left_slots: tuple[str, ...]
+    right_slots: tuple[str, ...]
+    output: tuple[OutputColumn, ...]
+    # The hash is one-to-one on the key's type (see hashes_one_to_one): equal hash, equal key.
+    hash_is_key: bool
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        return tuple(key_name(i) for i in range(self.keys))
+
+    def stored_columns(self, side: str) -> tuple[str, ...]:
+        """What is kept of a row of this side."""
+        slots = self.left_slots if side == "left" else self.right_slots
+        return (TIME, *self.key_columns, *slots)
+
+
+def assign_slots(left_types: list[str], right_types: list[str]) -> tuple[list[int], list[int]]:
+    """A slot for every payload column, shared between the sides where the types are equal.
+
+    >>> assign_slots(["bigint", "string"], ["string", "string", "bigint"])
+    ([0, 1], [1, 2, 0])
+    """
+    left = list(range(len(left_types)))
+    free: dict[str, list[int]] = {}
+    for slot, kind in enumerate(left_types):
+        free.setdefault(kind, []).append(slot)
+    right = []
+    slots = len(left_types)
+    for kind in right_types:
+        if free.get(kind):
+            right.append(free[kind].pop(0))
+        else:
+            right.append(slots)
+            slots += 1
+    return left, right

@@ -1,0 +1,1 @@
+"""Policies and planners: pure functions from measured load to a routing table."""

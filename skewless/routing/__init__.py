@@ -1,0 +1,1 @@
+"""Tables from unit to instance; the contract: every row goes to exactly its instances."""

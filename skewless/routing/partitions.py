@@ -1,0 +1,88 @@
+"""The routing table: hash → partition → instance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.errors import bad_argument
+
+# partition = ((hash >> 33) · partitions) >> 31: the hash's upper half scaled to the number of
+# partitions. It rises with the hash, so rows sorted by hash are sorted by partition, and it works
+# for any number of partitions, not only powers of two. Spark SQL computes the same expression.
+HASH_SHIFT = 33
+SCALE_SHIFT = 31
+MAX_PARTITIONS = 65_536
+
+
+def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:
+    """The partition of every hash.
+
+    >>> partition_of(np.array([0, 2**63, 2**64 - 1], np.uint64), 4).tolist()
+    [0, 2, 3]
+    """
+    scaled = (hashes >> np.uint64(HASH_SHIFT)) * np.uint64(partitions)
+    return (scaled >> np.uint64(SCALE_SHIFT)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PartitionTable:
+    """Which instance owns which partition. Contract: every partition has exactly one instance."""
+
+    instances: int
+    assignment: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.instances < 1:
+            raise bad_argument("instances", self.instances, "a whole number of at least 1")
+        if not 1 <= len(self.assignment) <= MAX_PARTITIONS:
+            raise bad_argument(
+                "partitions", len(self.assignment), f"between 1 and {MAX_PARTITIONS:,}"
+            )
+        wrong = [i for i in self.assignment if not 0 <= i < self.instances]
+        if wrong:
+            raise bad_argument(
+                "assignment", wrong[0], f"instances from 0 to {self.instances - 1}"
+            )
+
+    @property
+    def partitions(self) -> int:
+        return len(self.assignment)
+
+    @cached_property
+    def _array(self) -> npt.NDArray[np.int64]:
+        return np.asarray(self.assignment, np.int64)
+
+    def route(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """The instance of every hash."""
+        routed: npt.NDArray[np.int64] = self._array[partition_of(hashes, self.partitions)]
+        return routed
+
+    def partitions_of(self, instance: int) -> frozenset[int]:
+        """The partitions that an instance owns."""
+        return frozenset(np.flatnonzero(self._array == instance).tolist())
+
+
+def round_robin(instances: int, partitions: int) -> PartitionTable:
+    """Partitions dealt out in turn: what plain hashing does.
+
+    >>> round_robin(2, 4).assignment
+    (0, 1, 0, 1)
+    """
+    return PartitionTable(instances, tuple(p % instances for p in range(partitions)))
+
+
+def as_bitmap(partitions: Sequence[int] | npt.NDArray[np.int64]) -> str:
+    """A set of partitions as a hexadecimal bitmap, small enough to keep in every commit."""
+    bits = 0
+    for p in partitions:
+        bits |= 1 << int(p)
+    return f"{bits:x}"
+
+
+def bitmap_meets(bitmap: str, partitions: frozenset[int]) -> bool:
+    """Whether the bitmap holds any of the partitions."""
+    bits = int(bitmap, 16)
+    return any(bits >> p & 1 for p in partitions)

@@ -1,0 +1,23 @@
+"""The process that forks Python workers, with the engine's libraries already loaded.
+
+Spark starts it in place of `pyspark.daemon` (setting `spark.python.daemon.module`): numpy, pyarrow
+and the compiled kernels are loaded once here instead of once in every worker.
+"""
+
+import gc
+import os
+
+# Workers are forked from here, and threads do not survive a fork.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import skewless.operators.join.task  # noqa: F401
+from skewless.kernels.warmup import compile_kernels
+
+if __name__ == "__main__":
+    compile_kernels()
+    gc.freeze()
+    manager()

@@ -1,0 +1,156 @@
+"""Brings both inputs into one stream of rows and sends every row to its instance, in Spark SQL."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from skewless.operators.join.layout import (
+    CONTROL_CODE,
+    HASH,
+    SIDE,
+    TIME,
+    key_name,
+    slot_name,
+)
+from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT, PartitionTable
+from skewless.runtime.types import is_collated
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A key column of one side and the type in which it is compared."""
+
+    name: str
+    kind: T.DataType
+    compared_as: T.DataType
+
+
+@dataclass(frozen=True)
+class SideColumns:
+    """Which column of an input becomes which column of the common stream."""
+
+    code: int
+    keys: tuple[KeyColumn, ...]
+    time: str
+    slots: dict[int, str]  # slot → input column
+
+
+class Task(Protocol):
+    """What runs in a Python worker."""
+
+    def run(
+        self, instance: int | None, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]: ...
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """Calls the task in a Python worker; a class of this package, so that it pickles by name."""
+
+    task: Task
+    instance_is_partition: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        instance = None
+        if self.instance_is_partition:
+            context = TaskContext.get()
+            assert context is not None, "runs inside a Spark task"
+            instance = context.partitionId()
+        return self.task.run(instance, batches)
+
+
+def quoted(name: str) -> Column:
+    """A column by its exact name, dots and all."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def normalise(
+    left: DataFrame,
+    left_columns: SideColumns,
+    right: DataFrame,
+    right_columns: SideColumns,
+    slot_types: tuple[T.DataType, ...],
+) -> DataFrame:
+    """One streaming DataFrame of both sides: one query, one checkpoint, one offset log."""
+    sides = [
+        frame.select(*_common_columns(columns, slot_types))
+        for frame, columns in ((left, left_columns), (right, right_columns))
+    ]
+    return sides[0].union(sides[1])
+
+
+def _common_columns(side: SideColumns, slot_types: tuple[T.DataType, ...]) -> list[Column]:
+    keys = [_compared(key) for key in side.keys]
+    any_null = keys[0].isNull()
+    for key in keys[1:]:
+        any_null = any_null | key.isNull()
+    time = quoted(side.time)
+    # Null keys match nothing; hashed by their time they burden no single instance.
+    hashed = F.when(any_null, F.xxhash64(time)).otherwise(F.xxhash64(*keys))
+    slots = [
+        quoted(side.slots[i]) if i in side.slots else F.lit(None).cast(kind)
+        for i, kind in enumerate(slot_types)
+    ]
+    return [
+        F.lit(side.code).cast(T.ByteType()).alias(SIDE),
+        hashed.alias(HASH),
+        time.alias(TIME),
+        *(key.alias(key_name(i)) for i, key in enumerate(keys)),
+        *(slot.alias(slot_name(i)) for i, slot in enumerate(slots)),
+    ]
+
+
+def _compared(key: KeyColumn) -> Column:
+    column = quoted(key.name)
+    if is_collated(key.kind):
+        return F.call_function("collation_key", column)
+    return column if key.kind == key.compared_as else column.cast(key.compared_as)
+
+
+def run_tasks(
+    batch: DataFrame,
+    task: Task,
+    table: PartitionTable,
+    schema: T.StructType,
+    *,
+    plan_is_ours: bool,
+) -> DataFrame:
+    """The result of a batch, computed when it is consumed: one task per instance.
+
+    Where user code may stand between us and the job (it may coalesce or union the result), the
+    number of a task says nothing about the instance; then every instance gets a control row that
+    names it.
+    """
+    instance = _instance(table)
+    if not plan_is_ours:
+        batch = batch.unionByName(_control_rows(batch, table.instances), allowMissingColumns=True)
+        is_control = F.col(SIDE) == F.lit(CONTROL_CODE)
+        instance = F.when(is_control, F.col(HASH).cast("int")).otherwise(instance)
+    worker: Any = _Worker(task, instance_is_partition=plan_is_ours)
+    return batch.repartitionById(table.instances, instance).mapInArrow(worker, schema)
+
+
+def _instance(table: PartitionTable) -> Column:
+    """partition → instance as a constant array.
+
+    Written as one text literal that the optimiser folds: building it element by element would cost
+    a call into the JVM each, and as a constant it does not change the generated code.
+    """
+    text = ",".join(map(str, table.assignment))
+    array = F.split(F.lit(text), ",").cast(T.ArrayType(T.IntegerType()))
+    upper = F.shiftrightunsigned(F.col(HASH), HASH_SHIFT)
+    partition = F.shiftright(upper * F.lit(table.partitions), SCALE_SHIFT)
+    return F.get(array, partition.cast("int"))
+
+
+def _control_rows(batch: DataFrame, instances: int) -> DataFrame:
+    numbers = batch.sparkSession.range(0, instances, 1, numPartitions=1)
+    return numbers.select(
+        F.lit(CONTROL_CODE).cast(T.ByteType()).alias(SIDE), F.col("id").alias(HASH)
+    )

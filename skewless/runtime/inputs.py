@@ -1,0 +1,72 @@
+"""An input DataFrame of an operator, looked at before anything runs."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as T
+
+from skewless.errors import SkewlessError, bad_argument
+from skewless.runtime.types import arrow_carries
+
+
+@dataclass(frozen=True)
+class Input:
+    """The columns of an input, with names resolved as the session resolves them."""
+
+    argument: str
+    schema: T.StructType
+    case_sensitive: bool
+
+    @property
+    def names(self) -> list[str]:
+        return self.schema.names
+
+    def fold(self, name: str) -> str:
+        """The form in which two names are the same column."""
+        return name if self.case_sensitive else name.lower()
+
+    def resolve(self, option: str, name: Any) -> str:
+        """The column that a name means; an error lists the columns there are."""
+        if isinstance(name, str):
+            for known in self.names:
+                if self.fold(known) == self.fold(name):
+                    return known
+        raise SkewlessError(
+            f"{option}: the {self.argument} input has no column {name!r}; "
+            f"its columns are {', '.join(self.names)}"
+        )
+
+    def field(self, name: str) -> T.StructField:
+        return self.schema[name]
+
+    def type_of(self, name: str) -> T.DataType:
+        return self.schema[name].dataType
+
+    def described(self) -> list[list[str]]:
+        """Names and types, for the query's fingerprint."""
+        return [[f.name, f.dataType.simpleString()] for f in self.schema.fields]
+
+
+def read_input(argument: str, frame: Any) -> Input:
+    """Checks that an argument is a streaming DataFrame whose columns can be carried."""
+    if not hasattr(frame, "isStreaming") or not hasattr(frame, "sparkSession"):
+        raise bad_argument(argument, type(frame).__name__, "a streaming DataFrame")
+    if not frame.isStreaming:
+        raise bad_argument(
+            argument, "a static DataFrame", "a streaming DataFrame (spark.readStream)"
+        )
+    sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    found = Input(argument, frame.schema, sensitive)
+    repeated = [n for n, count in Counter(map(found.fold, found.names)).items() if count > 1]
+    if repeated:
+        raise SkewlessError(
+            f"{argument}: column {repeated[0]!r} occurs more than once; rename or drop one"
+        )
+    for field in frame.schema.fields:
+        if not arrow_carries(field.dataType):
+            raise SkewlessError(
+                f"{argument}: column {field.name!r} is {field.dataType.simpleString()}, which "
+                "Arrow does not carry; cast or drop it before the operator"
+            )
+    return found

@@ -1,0 +1,108 @@
+"""Where the result of a batch goes, and what happens when a batch is replayed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+# Formats that write files below a path: a batch is a folder, replaced as a whole on replay.
+FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml"})
+TEMPORARY_CHECKPOINT = frozenset({"console", "memory", "noop", "foreachBatch"})
+
+
+class Sink(Protocol):
+    """Consumes the result of a batch."""
+
+    @property
+    def plan_is_ours(self) -> bool:
+        """Whether the job that consumes the result is exactly the one that we built."""
+        ...
+
+    def write(self, result: DataFrame, batch: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class FileSink:
+    """A folder `batch=<id>` per batch below the path, overwritten when the batch is replayed."""
+
+    format: str
+    path: str
+    options: dict[str, str]
+    partition_by: tuple[str, ...] = ()
+    plan_is_ours: bool = True
+
+    def write(self, result: DataFrame, batch: int) -> None:
+        writer = result.write.format(self.format).mode("overwrite").options(**self.options)
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        writer.save(f"{self.path.rstrip('/')}/batch={batch}")
+
+
+@dataclass(frozen=True)
+class FormatSink:
+    """Any other batch format of Spark, in append mode: what a replay does is up to the format."""
+
+    format: str
+    path: str | None
+    options: dict[str, str]
+    partition_by: tuple[str, ...] = ()
+    plan_is_ours: bool = True
+
+    def write(self, result: DataFrame, batch: int) -> None:
+        mode = "overwrite" if self.format == "noop" else "append"
+        writer = result.write.format(self.format).mode(mode).options(**self.options)
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        writer.save(self.path)
+
+
+@dataclass(frozen=True)
+class FunctionSink:
+    """The user's foreachBatch function."""
+
+    function: Callable[[DataFrame, int], None]
+    plan_is_ours: bool = False
+
+    def write(self, result: DataFrame, batch: int) -> None:
+        self.function(result, batch)
+
+
+@dataclass(frozen=True)
+class ConsoleSink:
+    """Prints the first rows of every batch."""
+
+    rows: int = 20
+    truncate: bool = True
+    plan_is_ours: bool = False  # `show` reads only as many rows as it prints
+
+    def write(self, result: DataFrame, batch: int) -> None:
+        line = "-" * 43
+        print(f"{line}\nBatch: {batch}\n{line}")
+        result.show(self.rows, self.truncate)
+
+
+@dataclass
+class MemorySink:
+    """Keeps every batch on the driver as a temporary view, for trying things out."""
+
+    name: str
+    session: SparkSession
+    schema: T.StructType
+    plan_is_ours: bool = True
+    _batches: dict[int, pa.Table] = field(default_factory=dict)
+
+    def write(self, result: DataFrame, batch: int) -> None:
+        self._batches[batch] = result.toArrow()
+        self.publish()
+
+    def publish(self) -> None:
+        """Makes what was received so far readable under the query's name."""
+        if self._batches:
+            rows = pa.concat_tables(self._batches.values(), promote_options="permissive")
+            view = self.session.createDataFrame(rows, self.schema)
+        else:
+            view = self.session.createDataFrame([], self.schema)
+        view.createOrReplaceTempView(self.name)

@@ -1,0 +1,66 @@
+"""One micro-batch on Spark: route, run the tasks through the sink, commit."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from skewless.runtime.dispatch import run_tasks
+from skewless.runtime.engine import Attempt, Engine
+from skewless.runtime.sinks import Sink
+
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+Transform = Callable[[DataFrame], DataFrame]
+
+
+@dataclass
+class Step:
+    """The foreachBatch function of a Skewless query."""
+
+    engine: Engine
+    sink: Sink
+    schema: T.StructType
+    transforms: tuple[Transform, ...] = ()
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        clock = _Clock()
+        engine = self.engine
+        attempt = engine.begin(batch_id)
+        # Adaptive execution would re-plan a job whose partitioning is the whole point.
+        if batch.sparkSession.conf.get(_ADAPTIVE) != "false":
+            batch.sparkSession.conf.set(_ADAPTIVE, "false")
+        plan_is_ours = self.sink.plan_is_ours and not self.transforms
+        result = self._result(batch, attempt, plan_is_ours)
+        for transform in self.transforms:
+            result = transform(result)
+        engine.faults.reach("before_sink", batch_id)
+        clock.lap("prepare")
+        self.sink.write(result, batch_id)
+        clock.lap("sink")
+        engine.faults.reach("after_sink", batch_id)
+        if engine.missing(attempt):
+            # The sink did not consume everything (a limit, a look at the first rows, nothing at
+            # all): the rows must reach the state all the same.
+            self._result(batch, attempt, True).write.format("noop").mode("overwrite").save()
+        clock.lap("complete")
+        engine.finish(attempt, clock.laps_ms)
+
+    def _result(self, batch: DataFrame, attempt: Attempt, plan_is_ours: bool) -> DataFrame:
+        return run_tasks(
+            batch, attempt.task, attempt.state.table, self.schema, plan_is_ours=plan_is_ours
+        )
+
+
+class _Clock:
+    """Milliseconds from lap to lap."""
+
+    def __init__(self) -> None:
+        self.laps_ms: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps_ms[name] = round(1e3 * (now - self._last), 3)
+        self._last = now

@@ -1,0 +1,99 @@
+"""Spark's types as the engine needs them: which can be keys, and which Arrow can carry."""
+
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
+
+_INTEGRAL: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_FRACTIONAL: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
+_DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 20}
+_MAX_PRECISION = 38
+_OTHER_KEYS: tuple[type[T.DataType], ...] = (
+    T.StringType,
+    T.BinaryType,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+    T.DayTimeIntervalType,
+)
+
+
+def is_event_time(kind: T.DataType) -> bool:
+    return isinstance(kind, T.TimestampType | T.TimestampNTZType)
+
+
+def arrow_carries(kind: T.DataType) -> bool:
+    """Whether Spark hands this type to Python as Arrow."""
+    try:
+        to_arrow_type(kind, timezone="UTC")
+    except (PySparkException, TypeError):
+        return False
+    return True
+
+
+def common_key_type(left: T.DataType, right: T.DataType) -> T.DataType | None:
+    """The type in which two key columns are compared, as Spark widens them; None: they cannot be.
+
+    Text is never compared with numbers, nor dates with timestamps: Spark would cast one of them
+    silently, and a failed cast would look like a key that never matches.
+    """
+    if isinstance(left, _INTEGRAL) and isinstance(right, _INTEGRAL):
+        return max(left, right, key=lambda t: _INTEGRAL.index(type(t)))
+    if isinstance(left, _FRACTIONAL) or isinstance(right, _FRACTIONAL):
+        numeric = (*_INTEGRAL, *_FRACTIONAL, T.DecimalType)
+        if not isinstance(left, numeric) or not isinstance(right, numeric):
+            return None
+        return left if left == right else T.DoubleType()
+    if isinstance(left, T.DecimalType) or isinstance(right, T.DecimalType):
+        return _wider_decimal(left, right)
+    if isinstance(left, T.StringType) and isinstance(right, T.StringType):
+        return left if left == right or not (is_collated(left) or is_collated(right)) else None
+    return left if left == right and isinstance(left, _OTHER_KEYS) else None
+
+
+def is_collated(kind: T.DataType) -> bool:
+    """Text that is compared by a collation, not byte by byte."""
+    return isinstance(kind, T.StringType) and not kind.isUTF8BinaryCollation()
+
+
+def hashes_one_to_one(kinds: Sequence[T.DataType]) -> bool:
+    """Whether xxhash64 maps these keys one to one, so that equal hashes prove equal keys.
+
+    For a single value of 4 or 8 bytes XXH64 is a chain of bijections of 64-bit numbers (multiply
+    by an odd prime, rotate, xor with a shift of itself, add a constant).
+    """
+    if len(kinds) != 1:
+        return False
+    fixed = (*_INTEGRAL, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
+    return isinstance(kinds[0], fixed)
+
+
+def _wider_decimal(left: T.DataType, right: T.DataType) -> T.DataType | None:
+    parts = []
+    for kind in (left, right):
+        if isinstance(kind, T.DecimalType):
+            parts.append((kind.precision - kind.scale, kind.scale))
+        elif isinstance(kind, _INTEGRAL):
+            parts.append((_DIGITS[type(kind)], 0))  # type: ignore[index]
+        else:
+            return None
+    whole = max(p[0] for p in parts)
+    scale = max(p[1] for p in parts)
+    if whole + scale > _MAX_PRECISION:
+        return None
+    return T.DecimalType(whole + scale, scale)
+
+
+def is_changed(own: T.DataType, compared_as: T.DataType) -> bool:
+    """Whether a key is compared in another form than its own, which the result must show."""
+    return own != compared_as or is_collated(own)
+
+
+def struct(fields: Sequence[tuple[str, T.StructField]]) -> T.StructType:
+    """A schema of given fields under new names."""
+    return T.StructType(
+        [T.StructField(name, f.dataType, f.nullable, f.metadata) for name, f in fields]
+    )

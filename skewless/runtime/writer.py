@@ -1,0 +1,226 @@
+"""The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
+
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from skewless.errors import SkewlessError, bad_argument
+from skewless.runtime.engine import Engine
+from skewless.runtime.query import Query
+from skewless.runtime.sinks import (
+    FILE_FORMATS,
+    TEMPORARY_CHECKPOINT,
+    ConsoleSink,
+    FileSink,
+    FormatSink,
+    FunctionSink,
+    MemorySink,
+    Sink,
+)
+from skewless.runtime.step import Step
+from skewless.state.commit import CommitLog
+from skewless.state.faults import Faults
+from skewless.state.lock import DirectoryLock
+from skewless.state.storage import Storage
+
+if TYPE_CHECKING:
+    from skewless.runtime.stream import Stream
+
+_BAD_ROWS = ("fail", "drop")
+_STATE_FOLDER = "skewless"
+
+
+class StreamWriter:
+    """Set the options, then start.
+
+    Options of its own, besides the format's: `checkpointLocation`, `path`, `badRows` ("fail" or
+    "drop"), `stateLocation` (where the state goes; by default below the checkpoint).
+    """
+
+    def __init__(self, stream: "Stream") -> None:
+        self._stream = stream
+        self._format = "parquet"
+        self._options: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # option names are case-insensitive, as in Spark
+        self._query_name: str | None = None
+        self._trigger: dict[str, Any] = {}
+        self._function: Callable[[DataFrame, int], None] | None = None
+        self._partition_by: tuple[str, ...] = ()
+
+    def format(self, source: str) -> "StreamWriter":
+        if not isinstance(source, str) or not source:
+            raise bad_argument("format", source, "the name of a format, such as 'parquet'")
+        self._format = source
+        return self
+
+    def option(self, key: str, value: Any) -> "StreamWriter":
+        if not isinstance(key, str):
+            raise bad_argument("option", key, "the name of an option")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        self._options.pop(self._names.get(key.lower(), key), None)
+        self._names[key.lower()] = key
+        self._options[key] = text
+        return self
+
+    def options(self, **options: Any) -> "StreamWriter":
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def outputMode(self, outputMode: str) -> "StreamWriter":  # noqa: N802, N803 - Spark's names
+        if str(outputMode).lower() != "append":
+            raise bad_argument("outputMode", outputMode, "'append', the only mode of a join")
+        return self
+
+    def partitionBy(self, *cols: str | list[str]) -> "StreamWriter":  # noqa: N802 - Spark's name
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        for name in names:
+            if name not in self._stream.columns:
+                raise bad_argument("partitionBy", name, f"one of {self._stream.columns}")
+        self._partition_by = tuple(names)  # type: ignore[arg-type]
+        return self
+
+    def queryName(self, queryName: str) -> "StreamWriter":  # noqa: N802, N803 - Spark's names
+        if not isinstance(queryName, str) or not queryName.strip():
+            raise bad_argument("queryName", queryName, "a text that is not empty")
+        self._query_name = queryName
+        return self
+
+    def trigger(
+        self,
+        *,
+        processingTime: str | None = None,  # noqa: N803 - Spark's name
+        once: bool | None = None,
+        availableNow: bool | None = None,  # noqa: N803 - Spark's name
+    ) -> "StreamWriter":
+        given = {
+            name: value
+            for name, value in (
+                ("processingTime", processingTime),
+                ("once", once),
+                ("availableNow", availableNow),
+            )
+            if value is not None
+        }
+        if len(given) != 1:
+            raise bad_argument(
+                "trigger", given, "one of processingTime='1 second', once=True, availableNow=True"
+            )
+        self._trigger = given
+        return self
+
+    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> "StreamWriter":  # noqa: N802
+        if not callable(func):
+            raise bad_argument("foreachBatch", func, "a function of (DataFrame, batch id)")
+        self._function = func
+        self._format = "foreachBatch"
+        return self
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803 - Spark's name
+        partitionBy: str | list[str] | None = None,  # noqa: N803 - Spark's name
+        queryName: str | None = None,  # noqa: N803 - Spark's name
+        **options: Any,
+    ) -> Query:
+        """Starts the query; every mistake that can be found without running is found here."""
+        self.options(**options)
+        if outputMode is not None:
+            self.outputMode(outputMode)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        if format is not None:
+            self.format(format)
+        if queryName is not None:
+            self.queryName(queryName)
+        if path is not None:
+            self.option("path", path)
+        stream = self._stream
+        own = self._own_options()
+        sink = self._sink(own["path"])
+        checkpoint = self._checkpoint(own["checkpointlocation"])
+        bad_rows = own["badrows"] or "fail"
+        if bad_rows not in _BAD_ROWS:
+            raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
+        storage = Storage(own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}")
+        engine = Engine(
+            storage=storage,
+            operator=stream.operator,
+            cores=stream.cores(),
+            drop_bad_rows=bad_rows == "drop",
+            faults=Faults.parse(own["skewless.faults"] or "[]"),
+        )
+        storage.make_directory("")
+        lock = DirectoryLock(storage, self._query_name or "unnamed")
+        try:
+            engine.open()
+            step = Step(engine, sink, stream.joined_schema, stream.transforms)
+            if isinstance(sink, MemorySink):
+                sink.publish()
+            writer = stream.source.writeStream.foreachBatch(step)
+            writer = writer.option("checkpointLocation", checkpoint)
+            if self._trigger:
+                writer = writer.trigger(**self._trigger)
+            if self._query_name:
+                writer = writer.queryName(self._query_name)
+            query = writer.start()
+        except BaseException:
+            lock.release()
+            raise
+        return Query(query, CommitLog(storage), lock)
+
+    def _own_options(self) -> dict[str, str | None]:
+        """Takes out of the options those that are ours; the rest belongs to the format."""
+        own: dict[str, str | None] = {}
+        for name in ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults"):
+            written = self._names.get(name)
+            own[name] = None if written is None else self._options.get(written)
+        return own
+
+    def _format_options(self) -> dict[str, str]:
+        ours = {"checkpointlocation", "path", "badrows", "statelocation", "skewless.faults"}
+        return {k: v for k, v in self._options.items() if k.lower() not in ours}
+
+    def _sink(self, path: str | None) -> Sink:
+        options = self._format_options()
+        name = self._format.lower()
+        if self._function is not None:
+            return FunctionSink(self._function)
+        if name == "memory":
+            if self._query_name is None:
+                raise SkewlessError(
+                    "queryName: the memory sink needs one; it names the view that holds the result"
+                )
+            return MemorySink(
+                self._query_name, self._stream.session, self._stream.schema
+            )
+        if name == "console":
+            lowered = {k.lower(): v for k, v in options.items()}
+            return ConsoleSink(
+                int(lowered.get("numrows", "20")), lowered.get("truncate", "true") == "true"
+            )
+        if name in FILE_FORMATS:
+            if path is None:
+                raise SkewlessError(
+                    f"path: the {name} sink needs one; call .start(path) or .option('path', path)"
+                )
+            return FileSink(name, path, options, self._partition_by)
+        return FormatSink(self._format, path, options, self._partition_by)
+
+    def _checkpoint(self, given: str | None) -> str:
+        if given is not None:
+            return given
+        default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
+        if default:
+            folder = self._query_name or tempfile.mktemp(prefix="", dir="")
+            return f"{default.rstrip('/')}/{folder}"
+        if self._format in TEMPORARY_CHECKPOINT:
+            return tempfile.mkdtemp(prefix="skewless-")
+        raise SkewlessError(
+            "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
+            "that outlives the query"
+        )

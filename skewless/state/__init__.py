@@ -1,0 +1,1 @@
+"""Durable state: immutable segments, commits, compaction, expiry, recovery."""

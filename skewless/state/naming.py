@@ -1,0 +1,25 @@
+"""File names of a batch: functions of who writes them, so a task run twice overwrites its equal."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BatchNames:
+    """Names for one attempt at one batch of one operator.
+
+    The attempt is new each time the driver begins a batch: what a task of a dead driver may still
+    write never meets the files of the living one.
+    """
+
+    batch: int
+    operator: int
+    attempt: str
+
+    def segment(self, instance: int, side: str, part: str) -> str:
+        return f"{self._stem(instance)}-{side}-{part}.arrow"
+
+    def report(self, instance: int) -> str:
+        return f"{self._stem(instance)}.json"
+
+    def _stem(self, instance: int) -> str:
+        return f"b{self.batch:012d}-o{self.operator}-{self.attempt}-i{instance:05d}"

@@ -1,0 +1,138 @@
+"""The state directory on any filesystem that pyarrow.fs knows, with atomic publication of files."""
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyarrow import fs
+
+from skewless.errors import SkewlessError
+
+_TEMPORARY = ".tmp-"
+
+
+class StateError(SkewlessError):
+    """The state directory cannot be read or written; the message names the file."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A directory given by a URI or a local path. Picklable: workers open it for themselves."""
+
+    uri: str
+
+    @cached_property
+    def _opened(self) -> tuple[fs.FileSystem, str]:
+        try:
+            if "://" in self.uri or self.uri.startswith("file:"):
+                filesystem, path = fs.FileSystem.from_uri(self.uri)
+            else:
+                filesystem, path = fs.LocalFileSystem(), os.path.abspath(self.uri)
+        except (pa.ArrowInvalid, OSError, ValueError) as failure:
+            raise StateError(
+                f"state directory {self.uri!r}: pyarrow.fs cannot open it ({failure}); use a local "
+                "path, or a URI whose filesystem pyarrow knows (file, hdfs, s3, gs, abfs)"
+            ) from failure
+        return filesystem, path.rstrip("/")
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"uri": self.uri}
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self._opened[0], fs.LocalFileSystem)
+
+    def path(self, name: str) -> str:
+        """The full path of a file of this directory, as messages show it."""
+        return f"{self._opened[1]}/{name}"
+
+    def make_directory(self, name: str) -> None:
+        with self._naming(name, "create"):
+            self._opened[0].create_dir(self.path(name), recursive=True)
+
+    def write(self, name: str, writer: Callable[[pa.NativeFile], None]) -> None:
+        """Publishes a file whole or not at all; a file of that name is replaced."""
+        filesystem = self._opened[0]
+        final = self.path(name)
+        # An object store shows an object only once its upload is complete, and has no rename.
+        renames = isinstance(filesystem, fs.LocalFileSystem | fs.HadoopFileSystem)
+        target = f"{final}{_TEMPORARY}{uuid.uuid4().hex}" if renames else final
+        with self._naming(name, "write"):
+            try:
+                with filesystem.open_output_stream(target) as out:
+                    writer(out)
+                if renames:
+                    if isinstance(filesystem, fs.HadoopFileSystem) and self.exists(name):
+                        filesystem.delete_file(final)  # HDFS renames onto nothing only
+                    filesystem.move(target, final)
+            except BaseException:
+                if renames:
+                    with contextlib.suppress(OSError):
+                        filesystem.delete_file(target)
+                raise
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        self.write(name, lambda out: out.write(content))
+
+    def read_bytes(self, name: str) -> bytes:
+        with self._naming(name, "read"), self._opened[0].open_input_stream(self.path(name)) as file:
+            content: bytes = file.read()
+            return content
+
+    def open_input(self, name: str) -> pa.NativeFile:
+        """A file for random access: memory-mapped when local."""
+        with self._naming(name, "read"):
+            if self.is_local:
+                return pa.memory_map(self.path(name), "r")
+            return self._opened[0].open_input_file(self.path(name))
+
+    def exists(self, name: str) -> bool:
+        info = self._opened[0].get_file_info(self.path(name))
+        return bool(info.type != fs.FileType.NotFound)
+
+    def list(self, directory: str) -> list[str]:
+        """The names of the files in a directory; none where the directory is missing."""
+        selector = fs.FileSelector(self.path(directory), allow_not_found=True)
+        with self._naming(directory, "list"):
+            infos = self._opened[0].get_file_info(selector)
+        return sorted(i.base_name for i in infos if i.type == fs.FileType.File)
+
+    def delete(self, name: str) -> None:
+        """Removes a file; one that is gone already is fine."""
+        with contextlib.suppress(FileNotFoundError), self._naming(name, "delete"):
+            self._opened[0].delete_file(self.path(name))
+
+    @contextlib.contextmanager
+    def _naming(self, name: str, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as failure:
+            raise MissingFileError(f"{self.path(name)}: the file is missing ({verb})") from failure
+        except OSError as failure:
+            advice = _ADVICE.get(failure.errno or 0, "")
+            raise StateError(
+                f"{self.path(name)}: cannot {verb} ({failure.strerror or failure}){advice}"
+            ) from failure
+
+
+class MissingFileError(StateError, FileNotFoundError):
+    """A file of the state directory is not there."""
+
+
+_ADVICE = {
+    errno.ENOSPC: "; the disk is full: free some space and start the query again, "
+    "nothing of this batch was committed",
+    errno.EROFS: "; the filesystem is read-only: choose another checkpointLocation",
+    errno.EACCES: "; give this user write access or choose another checkpointLocation",
+    errno.EPERM: "; give this user write access or choose another checkpointLocation",
+}
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file name is that of an unfinished write."""
+    return _TEMPORARY in name
