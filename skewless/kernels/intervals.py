@@ -5,12 +5,12 @@ from numba import njit
 
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
 
-# An absent bound. Event times themselves stay inside ±MAX_TIME (Spark's own range is narrower
-# on every date a calendar knows), so that a time plus a bound never overflows.
-UNBOUNDED = np.int64(2**62)
+# An absent bound. The event times of every date that a calendar knows are far smaller, so a time
+# plus a bound never overflows.
+UNBOUNDED = 2**62
 
 
-@njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, inline="always")
 def _first_at_least(values, target, begin, end):  # type: ignore[no-untyped-def]
     """First index in values[begin:end] not below target: gallop, then bisect.
 
@@ -38,7 +38,7 @@ def _first_at_least(values, target, begin, end):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _ranges(needle_hash, needle_time, stored_hash, stored_time, lower, upper, start, count):  # type: ignore[no-untyped-def]
     n = len(needle_hash)
     m = len(stored_hash)
@@ -53,8 +53,10 @@ def _ranges(needle_hash, needle_time, stored_hash, stored_time, lower, upper, st
         if stored_hash[j] != key:
             i = _first_at_least(needle_hash, stored_hash[j], i, n)
             continue
-        group_end = m if key == np.uint64(0xFFFFFFFFFFFFFFFF) else _first_at_least(
-            stored_hash, key + np.uint64(1), j, m
+        group_end = (
+            m
+            if key == np.uint64(0xFFFFFFFFFFFFFFFF)
+            else _first_at_least(stored_hash, key + np.uint64(1), j, m)
         )
         low = j
         high = j
@@ -92,15 +94,15 @@ def ranges_within(
         needle_time,
         stored_hash,
         stored_time,
-        np.int64(max(lower_us, -UNBOUNDED)),
-        np.int64(min(upper_us, UNBOUNDED)),
+        max(lower_us, -UNBOUNDED),
+        min(upper_us, UNBOUNDED),
         start,
         count,
     )
     return start, count, int(total)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _fill(start, count, needle, offset, needle_out, stored_out):  # type: ignore[no-untyped-def]
     filled = 0
     size = len(needle_out)

@@ -12,7 +12,7 @@ IndexArray = npt.NDArray[np.int64]
 _SMALL_GROUP = 24
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _sort_ties(hashes: HashArray, times: TimeArray, order: IndexArray) -> None:
     """Sorts by time, in place, every stretch of `order` whose hashes are equal."""
     n = len(order)

@@ -43,9 +43,7 @@ class PartitionTable:
             )
         wrong = [i for i in self.assignment if not 0 <= i < self.instances]
         if wrong:
-            raise bad_argument(
-                "assignment", wrong[0], f"instances from 0 to {self.instances - 1}"
-            )
+            raise bad_argument("assignment", wrong[0], f"instances from 0 to {self.instances - 1}")
 
     @property
     def partitions(self) -> int:

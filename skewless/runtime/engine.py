@@ -152,9 +152,7 @@ class Engine:
                 "whole checkpoint, or restore the part that is missing"
             )
         if batch == 0:
-            before = Commit(
-                _FIRST, self._fingerprint, (self.operator.initial_state(self.cores),)
-            )
+            before = Commit(_FIRST, self._fingerprint, (self.operator.initial_state(self.cores),))
         else:
             before = self._log.load(batch - 1)
             check_fingerprint(before, self._fingerprint, self.storage.uri)
@@ -170,9 +168,7 @@ class Engine:
             self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
         return before
 
-    def _collect_garbage(
-        self, attempt: Attempt, commit: Commit, reports: Sequence[Report]
-    ) -> None:
+    def _collect_garbage(self, attempt: Attempt, commit: Commit, reports: Sequence[Report]) -> None:
         """Deletes what neither this commit nor the one before it needs."""
         kept = commit.segment_names() | attempt.before.segment_names()
         written = {s.name for r in reports for s in r.segments}

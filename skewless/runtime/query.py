@@ -56,7 +56,8 @@ class Query:
         return [self._with_skewless(p) for p in self._query.recentProgress]
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
-        ended = self._query.awaitTermination(timeout)
+        # Spark's annotation says int; it takes fractions of a second as well.
+        ended = self._query.awaitTermination(timeout)  # type: ignore[arg-type]
         if timeout is None or ended:
             self._watch.join()
         return ended

@@ -80,7 +80,7 @@ class ConsoleSink:
 
     def write(self, result: DataFrame, batch: int) -> None:
         line = "-" * 43
-        print(f"{line}\nBatch: {batch}\n{line}")
+        print(f"{line}\nBatch: {batch}\n{line}")  # noqa: T201 - a console is for printing
         result.show(self.rows, self.truncate)
 
 

@@ -47,9 +47,7 @@ class Stream:
     def printSchema(self) -> None:  # noqa: N802 - Spark's name
         self.session.createDataFrame([], self.schema).printSchema()
 
-    def transform(
-        self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any
-    ) -> "Stream":
+    def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> "Stream":
         """Applies ordinary DataFrame code to the result of every batch."""
         if not callable(func):
             raise bad_argument("transform", func, "a function from DataFrame to DataFrame")

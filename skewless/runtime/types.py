@@ -8,6 +8,13 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 _INTEGRAL: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONAL: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
+_FIXED_WIDTH: tuple[type[T.DataType], ...] = (
+    *_INTEGRAL,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
 _DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 20}
 _MAX_PRECISION = 38
 _OTHER_KEYS: tuple[type[T.DataType], ...] = (
@@ -67,8 +74,7 @@ def hashes_one_to_one(kinds: Sequence[T.DataType]) -> bool:
     """
     if len(kinds) != 1:
         return False
-    fixed = (*_INTEGRAL, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
-    return isinstance(kinds[0], fixed)
+    return isinstance(kinds[0], _FIXED_WIDTH)
 
 
 def _wider_decimal(left: T.DataType, right: T.DataType) -> T.DataType | None:

@@ -69,7 +69,7 @@ class StreamWriter:
             self.option(key, value)
         return self
 
-    def outputMode(self, outputMode: str) -> "StreamWriter":  # noqa: N802, N803 - Spark's names
+    def outputMode(self, outputMode: str) -> "StreamWriter":  # noqa: N802 - Spark's names
         if str(outputMode).lower() != "append":
             raise bad_argument("outputMode", outputMode, "'append', the only mode of a join")
         return self
@@ -82,7 +82,7 @@ class StreamWriter:
         self._partition_by = tuple(names)  # type: ignore[arg-type]
         return self
 
-    def queryName(self, queryName: str) -> "StreamWriter":  # noqa: N802, N803 - Spark's names
+    def queryName(self, queryName: str) -> "StreamWriter":  # noqa: N802 - Spark's names
         if not isinstance(queryName, str) or not queryName.strip():
             raise bad_argument("queryName", queryName, "a text that is not empty")
         self._query_name = queryName
@@ -91,9 +91,9 @@ class StreamWriter:
     def trigger(
         self,
         *,
-        processingTime: str | None = None,  # noqa: N803 - Spark's name
+        processingTime: str | None = None,
         once: bool | None = None,
-        availableNow: bool | None = None,  # noqa: N803 - Spark's name
+        availableNow: bool | None = None,
     ) -> "StreamWriter":
         given = {
             name: value
@@ -122,9 +122,9 @@ class StreamWriter:
         self,
         path: str | None = None,
         format: str | None = None,
-        outputMode: str | None = None,  # noqa: N803 - Spark's name
-        partitionBy: str | list[str] | None = None,  # noqa: N803 - Spark's name
-        queryName: str | None = None,  # noqa: N803 - Spark's name
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
         **options: Any,
     ) -> Query:
         """Starts the query; every mistake that can be found without running is found here."""
@@ -195,9 +195,7 @@ class StreamWriter:
                 raise SkewlessError(
                     "queryName: the memory sink needs one; it names the view that holds the result"
                 )
-            return MemorySink(
-                self._query_name, self._stream.session, self._stream.schema
-            )
+            return MemorySink(self._query_name, self._stream.session, self._stream.schema)
         if name == "console":
             lowered = {k.lower(): v for k, v in options.items()}
             return ConsoleSink(

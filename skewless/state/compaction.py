@@ -11,6 +11,9 @@ from skewless.state.segment import Segment
 BASIC_WINDOWS = 8
 # So many segments of a level make one of the next: each row is rewritten once per level.
 FANOUT = 8
+# A basic window that is closed is merged also with fewer segments, but not for less than this: a
+# probe of one more segment is cheaper than rewriting its rows.
+WORTHWHILE = 4
 # Per side and instance; past this, neighbours are merged whatever their span.
 MAX_LIVE = 40
 # Keeps a segment's string columns far below Arrow's 2 GiB of offsets, and a merge's memory small.
@@ -59,9 +62,10 @@ def _choose(
         if _is_husk(segment, keep_from_us, basic_us):
             return [segment]
     for level in sorted({s.level for s in group}):
-        for begin in range(len(group) - FANOUT + 1):
-            run = group[begin : begin + FANOUT]
-            if all(s.level == level for s in run) and _fits(run, basic_us):
+        for begin in range(len(group)):
+            run = _longest_run(group, begin, level, basic_us)
+            closed = begin + len(run) < len(group)
+            if len(run) == FANOUT or (closed and len(run) >= WORTHWHILE):
                 return run
     if len(group) > MAX_LIVE:
         # The lightest neighbours: the least rewriting for the segments saved.
@@ -71,6 +75,18 @@ def _choose(
         if sum(s.bytes for s in lightest) <= MAX_BYTES:
             return lightest
     return []
+
+
+def _longest_run(
+    group: Sequence[Segment], begin: int, level: int, basic_us: int | None
+) -> Sequence[Segment]:
+    """The neighbours of one level, from `begin` on, that make one segment together."""
+    end = begin
+    while end < len(group) and end - begin < FANOUT and group[end].level == level:
+        if not _fits(group[begin : end + 1], basic_us):
+            break
+        end += 1
+    return group[begin:end]
 
 
 def _fits(run: Sequence[Segment], basic_us: int | None) -> bool:

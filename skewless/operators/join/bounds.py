@@ -19,17 +19,18 @@ class Bounds:
     upper_us: int | None
 
     def __post_init__(self) -> None:
-        if self.lower_us is not None and self.upper_us is not None:
-            if self.lower_us > self.upper_us:
-                raise SkewlessError(
-                    f"within: the lower bound ({self.lower_us} µs) is above the upper bound "
-                    f"({self.upper_us} µs); takes (lower, upper) of right.time - left.time"
-                )
+        if self.lower_us is None or self.upper_us is None:
+            return
+        if self.lower_us > self.upper_us:
+            raise SkewlessError(
+                f"within: the lower bound ({self.lower_us} µs) is above the upper bound "
+                f"({self.upper_us} µs); takes (lower, upper) of right.time - left.time"
+            )
 
     def around(self, side: str) -> tuple[int, int]:
         """The bounds of (other.time − row.time) for a row of this side."""
-        lower = -int(UNBOUNDED) if self.lower_us is None else self.lower_us
-        upper = int(UNBOUNDED) if self.upper_us is None else self.upper_us
+        lower = -UNBOUNDED if self.lower_us is None else self.lower_us
+        upper = UNBOUNDED if self.upper_us is None else self.upper_us
         return (lower, upper) if side == LEFT else (-upper, -lower)
 
     def keep_from_us(self, watermark_us: int | None, delays: Delays) -> dict[str, int | None]:

@@ -276,8 +276,10 @@ def _warn_of_growth(bounds: Bounds, delays: Delays) -> None:
     sides = [side for side, keep_from in kept.items() if keep_from is None]
     if not sides:
         return
-    why = "within has no bound there" if None in (bounds.lower_us, bounds.upper_us) else (
-        "the other side is never late (watermark None)"
+    why = (
+        "within has no bound there"
+        if None in (bounds.lower_us, bounds.upper_us)
+        else ("the other side is never late (watermark None)")
     )
     warnings.warn(
         f"the state of the {' and the '.join(sides)} side grows without bound: {why}",

@@ -89,19 +89,16 @@ class _Execution:
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         task = self._task
-        part = 0
-        for rows, last in _gather(batches, task.limits.run_bytes):
+        for part, (rows, last) in enumerate(_gather(batches, task.limits.run_bytes)):
             task.faults.reach("in_task", task.names.batch)
-            rows, instance = _without_control(rows, instance)
+            rows, instance = _without_control(rows, instance, task.table)
             runs = {side: self._sorted(rows, side) for side in SIDES}
             del rows
-            assert instance is not None, "a control row names the instance"
             yield from self._join(instance, runs)
             for side in SIDES:
                 # Rows of a later run of this batch may still meet every row of this one.
                 kept = self._still_needed(runs[side], side) if last else runs[side]
                 self._store(instance, side, kept, f"{part:04d}")
-            part += 1
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
         replaced = self._merge(instance)
@@ -117,7 +114,7 @@ class _Execution:
             bad = mine & _nulls(time_column)
             self._refuse(rows, side, bad)
             mine &= ~bad
-            time_column = time_column.fill_null(0)
+            time_column = time_column.fill_null(pa.scalar(0, time_column.type))
         times = times_us(time_column)
         if mine.any():
             newest = int(times[mine].max())
@@ -157,9 +154,7 @@ class _Execution:
             f'rows in this task). Mend the input, or start with .option("badRows", "drop")'
         )
 
-    def _join(
-        self, instance: int, runs: dict[str, SortedRun]
-    ) -> Iterator[pa.RecordBatch]:
+    def _join(self, instance: int, runs: dict[str, SortedRun]) -> Iterator[pa.RecordBatch]:
         for side in SIDES:
             run = runs[side]
             if not len(run):
@@ -358,15 +353,16 @@ def _whole(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _without_control(
-    rows: pa.RecordBatch, instance: int | None
-) -> tuple[pa.RecordBatch, int | None]:
+    rows: pa.RecordBatch, instance: int | None, table: PartitionTable
+) -> tuple[pa.RecordBatch, int]:
     """Takes the control row out, which names the instance in the place of the hash."""
     sides = rows.column(SIDE).to_numpy()
     control = np.flatnonzero(sides == CONTROL_CODE)
+    hashes = rows.column(HASH).to_numpy().view(np.uint64)
     if not len(control):
-        return rows, instance
-    named = int(rows.column(HASH)[int(control[0])].as_py())
-    return rows.filter(pa.array(sides != CONTROL_CODE)), named
+        # A large input comes in pieces, and the control row may be in a later one.
+        return rows, int(table.route(hashes[:1])[0]) if instance is None else instance
+    return rows.filter(pa.array(sides != CONTROL_CODE)), int(hashes[control[0]])
 
 
 def _newer(run: SortedRun, keep_from_us: int | None) -> SortedRun:

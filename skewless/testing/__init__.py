@@ -1,0 +1,16 @@
+"""A public test kit: replay micro-batches, kill at a named point, compare with an oracle."""
+
+from skewless.state.faults import POINTS, Fault, SimulatedKill
+from skewless.testing.local import LocalJoin
+from skewless.testing.oracle import assert_same_rows, join_oracle
+from skewless.testing.replay import Replay
+
+__all__ = [
+    "POINTS",
+    "Fault",
+    "LocalJoin",
+    "Replay",
+    "SimulatedKill",
+    "assert_same_rows",
+    "join_oracle",
+]

@@ -1,0 +1,180 @@
+"""The engine without Spark: the same tasks, state and commits, driven in this process."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
+from skewless.operators.join.layout import (
+    HASH,
+    LEFT_CODE,
+    RIGHT_CODE,
+    SIDE,
+    TIME,
+    Layout,
+    OutputColumn,
+    key_name,
+    slot_name,
+)
+from skewless.operators.join.operator import JoinOperator
+from skewless.operators.join.task import Limits
+from skewless.planning.hash import Hash
+from skewless.planning.policy import Policy
+from skewless.runtime.engine import Engine
+from skewless.state.faults import Fault, Faults, SimulatedKill
+from skewless.state.storage import Storage
+from skewless.state.watermark import Delays
+
+Batch = tuple[pa.Table, pa.Table]
+HashFunction = Callable[[pa.Table], npt.NDArray[np.uint64]]
+
+
+def spread_hash(keys: pa.Table) -> npt.NDArray[np.uint64]:
+    """A good 64-bit hash of the key columns."""
+    # As text: pandas would turn whole numbers beside nulls into fractions, and hash those.
+    rows = np.array([repr(row) for row in zip(*keys.to_pydict().values(), strict=True)], object)
+    return pd.util.hash_array(rows, categorize=False).astype(np.uint64)
+
+
+@dataclass
+class LocalJoin:
+    """Joins micro-batches of two tables whose key columns have the same names and types.
+
+    The sink is a dictionary from batch to rows, replaced when a batch is replayed. `hash_keys` may
+    be a poor hash: the result must not depend on it.
+    """
+
+    directory: str
+    on: Sequence[str]
+    time: tuple[str, str]
+    bounds: Bounds
+    delays: Delays
+    left_schema: pa.Schema
+    right_schema: pa.Schema
+    policy: Policy = field(default_factory=lambda: Hash(2))
+    hash_keys: HashFunction = spread_hash
+    limits: Limits = field(default_factory=Limits)
+    drop_bad_rows: bool = False
+    sink: dict[int, pa.Table] = field(default_factory=dict)
+    progress: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._payload = {
+            LEFT: [c for c in self.left_schema.names if c not in (*self.on, self.time[0])],
+            RIGHT: [c for c in self.right_schema.names if c not in (*self.on, self.time[1])],
+        }
+        # No sharing of slots here: the left's come first, then the right's.
+        slots = {LEFT: 0, RIGHT: len(self._payload[LEFT])}
+        self._slots = {
+            side: {c: slot_name(slots[side] + i) for i, c in enumerate(self._payload[side])}
+            for side in SIDES
+        }
+        output = [OutputColumn(k, LEFT, key_name(i)) for i, k in enumerate(self.on)]
+        taken = set(self.on)
+        for side, schema, time in (
+            (LEFT, self.left_schema, self.time[0]),
+            (RIGHT, self.right_schema, self.time[1]),
+        ):
+            for name in schema.names:
+                if name not in self.on:
+                    column = TIME if name == time else self._slots[side][name]
+                    output.append(
+                        OutputColumn(f"{name}_right" if name in taken else name, side, column)
+                    )
+                    taken.add(name)
+        layout = Layout(
+            keys=len(self.on),
+            left_slots=tuple(self._slots[LEFT].values()),
+            right_slots=tuple(self._slots[RIGHT].values()),
+            output=tuple(output),
+            hash_is_key=False,
+        )
+        fingerprint = {"operator": "join", "on": list(self.on)}
+        self.operator = JoinOperator(
+            layout, self.bounds, self.delays, self.policy, fingerprint, self.limits
+        )
+        self.engine = self._new_engine(())
+
+    def _new_engine(self, faults: Sequence[Fault]) -> Engine:
+        engine = Engine(
+            Storage(self.directory), self.operator, 2, self.drop_bad_rows, Faults(tuple(faults))
+        )
+        engine.open()
+        return engine
+
+    def run(self, batches: Sequence[Batch], faults: Sequence[Fault] = ()) -> pa.Table:
+        """All batches in turn; a fault kills the engine, and a new one replays the batch."""
+        pending = list(faults)
+        for number, batch in enumerate(batches):
+            while True:
+                self.engine.faults = Faults(tuple(pending[:1]))
+                try:
+                    self.step(number, batch)
+                    break
+                except SimulatedKill:
+                    pending.pop(0)
+                    self.engine = self._new_engine(())
+        return self.rows()
+
+    def step(self, number: int, batch: Batch) -> None:
+        """One micro-batch: route, run every task, sink, commit."""
+        attempt = self.engine.begin(number)
+        faults = self.engine.faults
+        faults.reach("before_sink", number)
+        rows = pa.concat_tables(
+            self._normalise(side, t) for side, t in zip(SIDES, batch, strict=True)
+        )
+        instances = attempt.state.table.route(rows.column(HASH).to_numpy().view(np.uint64))
+        results = []
+        for instance in range(attempt.state.table.instances):
+            mine = rows.filter(pa.array(instances == instance))
+            results += list(attempt.task.run(instance, _batches(mine)))
+        names = [c.name for c in self.operator.layout.output]
+        empty = pa.table({n: pa.array([], t) for n, t in zip(names, self._types(), strict=True)})
+        self.sink[number] = pa.Table.from_batches(results) if results else empty
+        faults.reach("after_sink", number)
+        assert not self.engine.missing(attempt), "every task leaves a report"
+        self.progress.append(self.engine.finish(attempt, {}).progress)
+
+    def rows(self) -> pa.Table:
+        """What the sink holds."""
+        return pa.concat_tables(t for _, t in sorted(self.sink.items()))
+
+    def _types(self) -> Iterator[pa.DataType]:
+        for column in self.operator.layout.output:
+            schema = self.left_schema if column.side == LEFT else self.right_schema
+            name = column.name if column.name in schema.names else column.name[: -len("_right")]
+            yield schema.field(name).type
+
+    def _normalise(self, side: str, table: pa.Table) -> pa.Table:
+        keys = table.select(list(self.on))
+        null = np.zeros(table.num_rows, np.bool_)
+        for key in self.on:
+            null |= pc.is_null(table.column(key)).to_numpy()
+        hashes = np.where(null, np.uint64(0), self.hash_keys(keys)).astype(np.uint64)
+        time = self.time[0] if side == LEFT else self.time[1]
+        code = LEFT_CODE if side == LEFT else RIGHT_CODE
+        columns: dict[str, Any] = {
+            SIDE: pa.array(np.full(table.num_rows, code, np.int8)),
+            HASH: pa.array(hashes.view(np.int64)),
+            TIME: table.column(time),
+        }
+        for i, key in enumerate(self.on):
+            columns[key_name(i)] = table.column(key)
+        for owner, schema in ((LEFT, self.left_schema), (RIGHT, self.right_schema)):
+            for name, slot in self._slots[owner].items():
+                kind = schema.field(name).type
+                columns[slot] = (
+                    table.column(name) if owner == side else pa.nulls(table.num_rows, kind)
+                )
+        return pa.table(columns)
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    return iter(table.combine_chunks().to_batches(max_chunksize=1000))

@@ -1,0 +1,117 @@
+"""What a join must give, computed the slow and obvious way by DuckDB."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skewless.errors import SkewlessError
+from skewless.operators.durations import parse_duration_us
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
+from skewless.state.watermark import Delays
+
+Batch = tuple[pa.Table, pa.Table]
+
+
+def join_oracle(
+    batches: Sequence[Batch],
+    *,
+    on: Sequence[tuple[str, str]],
+    time: tuple[str, str],
+    within: tuple[str | None, str | None],
+    watermark: tuple[str | None, str | None] = ("0 seconds", "0 seconds"),
+    columns: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """The rows that the inner join of these micro-batches must give.
+
+    `columns` maps output names to "l.name" or "r.name"; by default the result has the columns of
+    `sk.join` for inputs whose names do not clash. Late rows are found batch by batch, as the
+    watermark moves; the rest is one SQL join over everything.
+    """
+    try:
+        import duckdb
+    except ImportError as failure:
+        raise SkewlessError("the oracle needs DuckDB: pip install duckdb") from failure
+    left, right = _on_time(batches, time, watermark)
+    conditions = [f'l."{a}" = r."{b}"' for a, b in on]
+    lower, upper = within
+    gap = f'(epoch_us(r."{time[1]}") - epoch_us(l."{time[0]}"))'
+    if lower is not None:
+        conditions.append(f"{gap} >= {parse_duration_us('within', lower)}")
+    if upper is not None:
+        conditions.append(f"{gap} <= {parse_duration_us('within', upper)}")
+    shown = columns or _columns(left, right, on)
+    select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.register("l", left)
+    connection.register("r", right)
+    query = f"SELECT {select} FROM l JOIN r ON {' AND '.join(conditions)}"
+    return connection.sql(query).to_arrow_table()
+
+
+def _columns(left: pa.Table, right: pa.Table, on: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The output of `sk.join` with its default suffix."""
+    shown = {a: f"l.{a}" for a, _ in on}
+    shown.update({c: f"l.{c}" for c in left.column_names if c not in shown})
+    keys = {b for _, b in on}
+    for c in right.column_names:
+        if c not in keys:
+            shown[f"{c}_right" if c in shown else c] = f"r.{c}"
+    return shown
+
+
+def _quoted(source: str) -> str:
+    side, name = source.split(".", 1)
+    return f'{side}."{name}"'
+
+
+def _on_time(
+    batches: Sequence[Batch], time: tuple[str, str], watermark: tuple[str | None, str | None]
+) -> tuple[pa.Table, pa.Table]:
+    delay = [None if w is None else parse_duration_us("watermark", w) for w in watermark]
+    delays = Delays({LEFT: delay[0], RIGHT: delay[1]})
+    seen: dict[str, int | None] = dict.fromkeys(SIDES)
+    mark: int | None = None
+    kept: dict[str, list[pa.Table]] = {side: [] for side in SIDES}
+    for batch in batches:
+        newest: dict[str, int | None] = dict.fromkeys(SIDES)
+        for side, table, column in zip(SIDES, batch, time, strict=True):
+            micros = table.column(column).cast(pa.int64())
+            newest[side] = pc.max(micros).as_py()
+            if mark is not None and delays.by_side[side] is not None:
+                table = table.filter(pc.greater(micros, mark))
+            kept[side].append(table.filter(pc.is_valid(table.column(column))))
+        seen = merged_max(seen, newest)
+        mark = delays.watermark(seen, mark)
+    return pa.concat_tables(kept[LEFT]), pa.concat_tables(kept[RIGHT])
+
+
+def assert_same_rows(found: pa.Table, expected: pa.Table) -> None:
+    """Fails unless both tables hold the same rows, each as often, in any order."""
+    names = expected.column_names
+    missing_columns = set(names) - set(found.column_names)
+    assert not missing_columns, f"columns missing from the result: {sorted(missing_columns)}"
+    ours, theirs = _bag(found.select(names)), _bag(expected)
+    surplus, missing = ours - theirs, theirs - ours
+    assert ours == theirs, (
+        f"{sum(missing.values())} rows missing, {sum(surplus.values())} too many; "
+        f"missing: {list(missing)[:3]}, too many: {list(surplus)[:3]}"
+    )
+
+
+def _bag(table: pa.Table) -> Counter[Any]:
+    return Counter(zip(*(map(_plain, c.to_pylist()) for c in table.columns), strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """A value that can be counted: nested ones as text, NaN equal to itself, times in UTC."""
+    if isinstance(value, float):
+        return "NaN" if value != value else value + 0.0
+    if isinstance(value, list | dict):
+        return repr(value)
+    if hasattr(value, "timestamp") and getattr(value, "tzinfo", None) is not None:
+        return value.timestamp()
+    return value

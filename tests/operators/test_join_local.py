@@ -1,0 +1,218 @@
+"""The join without Spark, against DuckDB: whatever the batches, bounds, hashes and kills are."""
+
+import tempfile
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skewless.operators.join.bounds import Bounds
+from skewless.operators.join.task import BadRowError, Limits
+from skewless.planning.hash import Hash
+from skewless.state.watermark import Delays
+from skewless.testing import POINTS, Fault, LocalJoin, assert_same_rows, join_oracle
+
+LEFT = pa.schema(
+    [("k", pa.string()), ("g", pa.int32()), ("lt", pa.timestamp("us", "UTC")), ("a", pa.int64())]
+)
+RIGHT = pa.schema(
+    [("k", pa.string()), ("g", pa.int32()), ("rt", pa.timestamp("us", "UTC")), ("b", pa.string())]
+)
+EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
+
+# Few distinct values, so that ties, duplicates, boundary hits and late rows are common.
+keys = st.sampled_from(["", "x", "y", "hot", "hot", "hot", None])
+groups = st.sampled_from([0, 0, 0, 1, None])
+seconds = st.integers(0, 40)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[tuple[pa.Table, pa.Table]]:
+    count = draw(st.integers(1, 5))
+    made = []
+    for number in range(count):
+        rows = []
+        for time, payload in (("lt", "a"), ("rt", "b")):
+            drawn = draw(st.lists(st.tuples(keys, groups, seconds), max_size=14))
+            rows.append(
+                [
+                    {"k": k, "g": g, time: EPOCH + timedelta(seconds=s + 8 * number), payload: v}
+                    for v, (k, g, s) in enumerate(drawn)
+                ]
+            )
+        for i, row in enumerate(rows[0]):
+            row["a"] = 100 * number + i
+        for i, row in enumerate(rows[1]):
+            row["b"] = f"r{100 * number + i}"
+        made.append((pa.Table.from_pylist(rows[0], LEFT), pa.Table.from_pylist(rows[1], RIGHT)))
+    return made
+
+
+bounds = st.one_of(
+    st.tuples(st.integers(-20, 20), st.integers(-20, 20)).map(sorted).map(tuple),
+    st.tuples(st.none(), st.integers(-10, 10)),
+    st.tuples(st.integers(-10, 10), st.none()),
+    st.just((None, None)),
+)
+delays = st.tuples(*[st.one_of(st.none(), st.integers(0, 15))] * 2)
+
+
+def poor_hash(table: pa.Table) -> np.ndarray:
+    """Collides: all keys share three hashes, and the keys must tell them apart."""
+    lengths = [len(str(row)) % 3 for row in zip(*table.to_pydict().values(), strict=True)]
+    return np.array(lengths, np.uint64) << np.uint64(62)
+
+
+def text(number: int | None) -> str | None:
+    return None if number is None else f"{number} seconds"
+
+
+def run(
+    directory: str,
+    made: list[tuple[pa.Table, pa.Table]],
+    within: tuple[int | None, int | None],
+    late: tuple[int | None, int | None],
+    *,
+    instances: int = 3,
+    faults: tuple[Fault, ...] = (),
+    **options: object,
+) -> None:
+    micro = [None if x is None else x * 1_000_000 for x in (*within, *late)]
+    joined = LocalJoin(
+        directory,
+        on=["k", "g"],
+        time=("lt", "rt"),
+        bounds=Bounds(micro[0], micro[1]),
+        delays=Delays({"left": micro[2], "right": micro[3]}),
+        left_schema=LEFT,
+        right_schema=RIGHT,
+        policy=Hash(instances),
+        **options,
+    )
+    found = joined.run(made, faults)
+    expected = join_oracle(
+        made,
+        on=[("k", "k"), ("g", "g")],
+        time=("lt", "rt"),
+        within=(text(within[0]), text(within[1])),
+        watermark=(text(late[0]), text(late[1])),
+    )
+    assert_same_rows(found, expected)
+    assert sum(p["operators"][0]["matches"] for p in joined.progress) >= expected.num_rows
+
+
+@given(made=batches(), within=bounds, late=delays, instances=st.integers(1, 4))
+@settings(max_examples=150)
+def test_the_join_equals_the_oracle(made, within, late, instances) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        run(directory, made, within, late, instances=instances)
+
+
+@given(made=batches(), within=bounds, late=delays)
+@settings(max_examples=60)
+def test_colliding_hashes_change_nothing(made, within, late) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        run(directory, made, within, late, hash_keys=poor_hash)
+
+
+@given(made=batches(), within=bounds, late=delays)
+@settings(max_examples=60)
+def test_small_runs_and_chunks_change_nothing(made, within, late) -> None:
+    """A batch that must be sorted in many pieces, and pairs handed over one at a time."""
+    with tempfile.TemporaryDirectory() as directory:
+        run(directory, made, within, late, limits=Limits(run_bytes=1, chunk_bytes=1, chunk_rows=1))
+
+
+@given(
+    made=batches(),
+    within=bounds,
+    late=delays,
+    kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=4),
+)
+@settings(max_examples=80)
+def test_kills_change_nothing(made, within, late, kills) -> None:
+    in_order = sorted(kills, key=lambda k: k[1])
+    faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
+    with tempfile.TemporaryDirectory() as directory:
+        run(directory, made, within, late, faults=faults)
+
+
+def test_many_batches_are_compacted_and_forgotten(tmp_path) -> None:
+    """Eighty batches in a window of forty: merged, expired, and the result is still the oracle's."""
+    rng = np.random.default_rng(5)
+    made = []
+    for number in range(80):
+        sides = []
+        for schema, time, payload in ((LEFT, "lt", "a"), (RIGHT, "rt", "b")):
+            size = 30
+            rows = {
+                "k": rng.choice(["x", "y", "z"], size),
+                "g": rng.integers(0, 3, size),
+                time: [
+                    EPOCH + timedelta(seconds=int(s) + 2 * number) for s in rng.integers(0, 3, size)
+                ],
+                payload: [number * 100 + i for i in range(size)],
+            }
+            if payload == "b":
+                rows["b"] = [str(v) for v in rows["b"]]
+            sides.append(pa.table(rows).cast(schema))
+        made.append((sides[0], sides[1]))
+    micro = 1_000_000
+    joined = LocalJoin(
+        str(tmp_path),
+        ["k", "g"],
+        ("lt", "rt"),
+        Bounds(-40 * micro, 40 * micro),
+        Delays({"left": 3 * micro, "right": 3 * micro}),
+        LEFT,
+        RIGHT,
+    )
+    found = joined.run(made)
+    expected = join_oracle(
+        made,
+        on=[("k", "k"), ("g", "g")],
+        time=("lt", "rt"),
+        within=("-40 seconds", "40 seconds"),
+        watermark=("3 seconds", "3 seconds"),
+    )
+    assert_same_rows(found, expected)
+    states = [p["operators"][0]["state"] for p in joined.progress]
+    assert max(s["merged"] for s in states) > 0, "compaction never ran"
+    assert max(s["segments"] for s in states) < 80
+    assert states[-1]["rows"]["left"] < 80 * 30 / 2, "old rows are not forgotten"
+    live = {s.name for s in joined.engine._last.operators[0].segments}
+    on_disk = {p.name for p in (tmp_path / "segments").iterdir()}
+    assert live <= on_disk
+    assert len(on_disk) < len(live) + 40, "garbage is not collected"
+
+
+def test_a_null_time_stops_the_batch_and_names_the_row(tmp_path) -> None:
+    left = pa.Table.from_pylist([{"k": "x", "g": 1, "lt": None, "a": 7}], LEFT)
+    right = RIGHT.empty_table()
+    joined = LocalJoin(
+        str(tmp_path),
+        ["k", "g"],
+        ("lt", "rt"),
+        Bounds(0, 0),
+        Delays({"left": 0, "right": 0}),
+        LEFT,
+        RIGHT,
+    )
+    with pytest.raises(BadRowError, match=r"left input.*'a': 7.*badRows"):
+        joined.step(0, (left, right))
+    assert not list((tmp_path / "commits").iterdir()), "nothing is committed"
+    dropping = LocalJoin(
+        str(tmp_path / "drop"),
+        ["k", "g"],
+        ("lt", "rt"),
+        Bounds(0, 0),
+        Delays({"left": 0, "right": 0}),
+        LEFT,
+        RIGHT,
+        drop_bad_rows=True,
+    )
+    dropping.step(0, (left, right))
+    assert dropping.progress[0]["operators"][0]["badRows"] == {"left": 1, "right": 0}
