@@ -80,3 +80,13 @@ def _has_mixed_keys(hashes: HashArray, keys: Sequence[pa.Array]) -> bool:
     first = pa.array(neighbours)
     second = pa.array(neighbours + 1)
     return not equal_keys([k.take(first) for k in keys], [k.take(second) for k in keys]).all()
+
+
+def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Several batches as one, in the schema of the first.
+
+    Stored rows may differ from new ones in how a type is written (the session's time zone, large
+    or small text offsets), never in what it means.
+    """
+    schema = batches[0].schema
+    return pa.concat_batches([b if b.schema.equals(schema) else b.cast(schema) for b in batches])

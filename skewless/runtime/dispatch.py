@@ -19,7 +19,6 @@ from skewless.operators.join.layout import (
     slot_name,
 )
 from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT, PartitionTable
-from skewless.runtime.types import is_collated
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,6 @@ def _common_columns(side: SideColumns, slot_types: tuple[T.DataType, ...]) -> li
 
 def _compared(key: KeyColumn) -> Column:
     column = quoted(key.name)
-    if is_collated(key.kind):
-        return F.call_function("collation_key", column)
     return column if key.kind == key.compared_as else column.cast(key.compared_as)
 
 

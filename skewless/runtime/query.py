@@ -1,9 +1,10 @@
 """A running query: Spark's StreamingQuery, with Skewless's own account in its progress."""
 
+import contextlib
 import threading
 from typing import Any
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 from skewless.state.commit import CommitLog
@@ -84,9 +85,7 @@ class Query:
 
 
 def _release_at_end(query: StreamingQuery, lock: DirectoryLock) -> None:
-    try:
+    # A failed query, or a session that is gone: the user sees it where they wait, not here.
+    with contextlib.suppress(Exception):
         query.awaitTermination()
-    except (PySparkException, OSError):
-        pass  # a failed query, or a session that is gone: the user sees it where they wait
-    finally:
-        lock.release()
+    lock.release()

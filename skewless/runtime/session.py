@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.resources import files
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,15 +22,16 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "skewless.runtime.daemon",
-    # A query logs to the checkpoint in every batch; progress for people comes from its records.
-    "spark.log.level": "ERROR",
 }
+
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def session(
     master: str = "local[*, 4]", app_name: str = "skewless", config: dict[str, Any] | None = None
 ) -> SparkSession:
-    """A local Spark session with sensible settings, or the one that is already running.
+    """A local Spark session with sensible settings, or the one that is already active, as it is.
 
     Tasks are retried up to four times, as on a cluster; `config` adds to the settings or
     overrides them.
@@ -38,9 +40,23 @@ def session(
     """
     if config is not None and not isinstance(config, dict):
         raise bad_argument("config", config, "a dict of Spark settings")
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for key, value in (config or {}).items():
+            active.conf.set(key, value)
+        return active
+    settings = {**SETTINGS, _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_quiet_logs()}"}
+    if master.startswith("local"):
+        # Nothing outside this machine is spoken to, whatever its name resolves to.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers must run this very interpreter, also when its environment is not activated.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**SETTINGS, **(config or {})}.items():
+    for key, value in {**settings, **(config or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _quiet_logs() -> str:
+    """A log4j configuration that shows errors only, from the first line on."""
+    return files("skewless.runtime").joinpath("log4j2.properties").as_posix()

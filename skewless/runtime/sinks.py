@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 # Formats that write files below a path: a batch is a folder, replaced as a whole on replay.
 FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml"})
+BATCH_COLUMN = "batch"
 TEMPORARY_CHECKPOINT = frozenset({"console", "memory", "noop", "foreachBatch"})
 
 
@@ -38,7 +39,7 @@ class FileSink:
         writer = result.write.format(self.format).mode("overwrite").options(**self.options)
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
-        writer.save(f"{self.path.rstrip('/')}/batch={batch}")
+        writer.save(f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}")
 
 
 @dataclass(frozen=True)

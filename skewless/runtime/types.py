@@ -45,7 +45,8 @@ def common_key_type(left: T.DataType, right: T.DataType) -> T.DataType | None:
     """The type in which two key columns are compared, as Spark widens them; None: they cannot be.
 
     Text is never compared with numbers, nor dates with timestamps: Spark would cast one of them
-    silently, and a failed cast would look like a key that never matches.
+    silently, and a failed cast would look like a key that never matches. Collated text is refused,
+    because its hash is that of its bytes.
     """
     if isinstance(left, _INTEGRAL) and isinstance(right, _INTEGRAL):
         return max(left, right, key=lambda t: _INTEGRAL.index(type(t)))
@@ -56,14 +57,9 @@ def common_key_type(left: T.DataType, right: T.DataType) -> T.DataType | None:
         return left if left == right else T.DoubleType()
     if isinstance(left, T.DecimalType) or isinstance(right, T.DecimalType):
         return _wider_decimal(left, right)
-    if isinstance(left, T.StringType) and isinstance(right, T.StringType):
-        return left if left == right or not (is_collated(left) or is_collated(right)) else None
+    if isinstance(left, T.StringType) and not left.isUTF8BinaryCollation():
+        return None
     return left if left == right and isinstance(left, _OTHER_KEYS) else None
-
-
-def is_collated(kind: T.DataType) -> bool:
-    """Text that is compared by a collation, not byte by byte."""
-    return isinstance(kind, T.StringType) and not kind.isUTF8BinaryCollation()
 
 
 def hashes_one_to_one(kinds: Sequence[T.DataType]) -> bool:
@@ -91,11 +87,6 @@ def _wider_decimal(left: T.DataType, right: T.DataType) -> T.DataType | None:
     if whole + scale > _MAX_PRECISION:
         return None
     return T.DecimalType(whole + scale, scale)
-
-
-def is_changed(own: T.DataType, compared_as: T.DataType) -> bool:
-    """Whether a key is compared in another form than its own, which the result must show."""
-    return own != compared_as or is_collated(own)
 
 
 def struct(fields: Sequence[tuple[str, T.StructField]]) -> T.StructType:

@@ -1,6 +1,7 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
 import tempfile
+import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from skewless.errors import SkewlessError, bad_argument
 from skewless.runtime.engine import Engine
 from skewless.runtime.query import Query
 from skewless.runtime.sinks import (
+    BATCH_COLUMN,
     FILE_FORMATS,
     TEMPORARY_CHECKPOINT,
     ConsoleSink,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from skewless.runtime.stream import Stream
 
 _BAD_ROWS = ("fail", "drop")
+_OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults")
 _STATE_FOLDER = "skewless"
 
 
@@ -174,16 +177,15 @@ class StreamWriter:
         return Query(query, CommitLog(storage), lock)
 
     def _own_options(self) -> dict[str, str | None]:
-        """Takes out of the options those that are ours; the rest belongs to the format."""
+        """The options that are ours; the rest belongs to the format."""
         own: dict[str, str | None] = {}
-        for name in ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults"):
+        for name in _OWN_OPTIONS:
             written = self._names.get(name)
             own[name] = None if written is None else self._options.get(written)
         return own
 
     def _format_options(self) -> dict[str, str]:
-        ours = {"checkpointlocation", "path", "badrows", "statelocation", "skewless.faults"}
-        return {k: v for k, v in self._options.items() if k.lower() not in ours}
+        return {k: v for k, v in self._options.items() if k.lower() not in _OWN_OPTIONS}
 
     def _sink(self, path: str | None) -> Sink:
         options = self._format_options()
@@ -206,6 +208,11 @@ class StreamWriter:
                 raise SkewlessError(
                     f"path: the {name} sink needs one; call .start(path) or .option('path', path)"
                 )
+            if BATCH_COLUMN in [c.lower() for c in self._stream.columns]:
+                raise SkewlessError(
+                    f"path: the result has a column {BATCH_COLUMN!r}, which is the name of the "
+                    "folders of a file sink; rename the column with .transform(...)"
+                )
             return FileSink(name, path, options, self._partition_by)
         return FormatSink(self._format, path, options, self._partition_by)
 
@@ -214,7 +221,7 @@ class StreamWriter:
             return given
         default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
         if default:
-            folder = self._query_name or tempfile.mktemp(prefix="", dir="")
+            folder = self._query_name or uuid.uuid4().hex
             return f"{default.rstrip('/')}/{folder}"
         if self._format in TEMPORARY_CHECKPOINT:
             return tempfile.mkdtemp(prefix="skewless-")

@@ -96,7 +96,8 @@ class CommitLog:
     def batches(self) -> list[int]:
         """The batches that have a commit, in order."""
         names = self.storage.list(DIRECTORY)
-        return [int(n.removesuffix(".json")) for n in names if n.endswith(".json")]
+        stems = [n.removesuffix(".json") for n in names if n.endswith(".json")]
+        return sorted(int(s) for s in stems if s.isdecimal())
 
     def load(self, batch: int) -> Commit:
         """The commit of a batch; an error names the file that is missing or unreadable."""
@@ -121,13 +122,15 @@ class CommitLog:
     def record(self, batch: int) -> dict[str, Any] | None:
         """The commit file as it is, or None where there is none."""
         try:
-            record: dict[str, Any] = json.loads(self.storage.read_bytes(_name(batch)))
+            record: Any = json.loads(self.storage.read_bytes(_name(batch)))
         except MissingFileError:
             return None
         except ValueError as failure:
             if isinstance(failure, StateError):
                 raise
             raise self._unreadable(batch, failure) from failure
+        if not isinstance(record, dict):
+            raise self._unreadable(batch, TypeError("it holds no record"))
         return record
 
     def delete(self, batch: int) -> None:

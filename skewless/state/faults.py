@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from skewless.errors import bad_argument
 
 POINTS = ("before_sink", "in_task", "after_sink", "before_commit", "after_commit")
-ACTIONS = ("kill", "raise")
+ACTIONS = ("kill", "raise", "hang")
 
 
 class SimulatedKill(BaseException):
@@ -21,7 +22,9 @@ class SimulatedKill(BaseException):
 class Fault:
     """Dies at a point of a batch: `kill` is SIGKILL to the process, `raise` stops only the query.
 
-    With a `once` file the fault strikes a single time, so that what is retried succeeds.
+    With a `once` file the fault strikes a single time, so that what is retried succeeds; the file
+    then holds the id of the process that was struck. `hang` stands still until somebody else kills
+    the process, or what the process depends on: a driver or an executor.
     """
 
     point: str
@@ -34,16 +37,20 @@ class Fault:
             raise bad_argument("point", self.point, f"one of {', '.join(POINTS)}")
         if self.action not in ACTIONS:
             raise bad_argument("action", self.action, f"one of {', '.join(ACTIONS)}")
+        if self.action == "hang" and self.once is None:
+            raise bad_argument("once", self.once, "a file, which tells that the process hangs")
 
     def strike(self) -> None:
         if self.once is not None:
-            marker = Path(self.once)
             try:
-                marker.touch(exist_ok=False)
+                with Path(self.once).open("x", encoding="utf-8") as marker:
+                    marker.write(str(os.getpid()))
             except FileExistsError:
                 return
         if self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.action == "hang":
+            threading.Event().wait()
         raise SimulatedKill(f"fault at {self.point} of batch {self.batch}")
 
 

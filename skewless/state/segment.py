@@ -1,6 +1,5 @@
 """Segments: immutable Arrow files of one side's rows, sorted by (hash, time)."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -123,12 +122,6 @@ def times_us(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """A timestamp column without nulls as microseconds, not copied."""
     numbers: np.ndarray[tuple[int], np.dtype[np.int64]] = column.view(pa.int64()).to_numpy()
     return numbers
-
-
-def concatenate(runs: Sequence[SortedRun]) -> pa.RecordBatch:
-    """The rows of several runs one after the other."""
-    table = pa.Table.from_batches([r.rows for r in runs]).combine_chunks()
-    return table.to_batches()[0]
 
 
 def _corrupt(storage: Storage, name: str, why: str) -> StateError:

@@ -59,21 +59,25 @@ class Storage:
         """Publishes a file whole or not at all; a file of that name is replaced."""
         filesystem = self._opened[0]
         final = self.path(name)
-        # An object store shows an object only once its upload is complete, and has no rename.
-        renames = isinstance(filesystem, fs.LocalFileSystem | fs.HadoopFileSystem)
-        target = f"{final}{_TEMPORARY}{uuid.uuid4().hex}" if renames else final
         with self._naming(name, "write"):
+            if not isinstance(filesystem, fs.LocalFileSystem | fs.HadoopFileSystem):
+                # An object store has no rename. It shows an object only once its upload is
+                # complete, but closing the stream completes it: so no writer fails inside one.
+                content = pa.BufferOutputStream()
+                writer(content)
+                with filesystem.open_output_stream(final) as out:
+                    out.write(content.getvalue())
+                return
+            temporary = f"{final}{_TEMPORARY}{uuid.uuid4().hex}"
             try:
-                with filesystem.open_output_stream(target) as out:
+                with filesystem.open_output_stream(temporary) as out:
                     writer(out)
-                if renames:
-                    if isinstance(filesystem, fs.HadoopFileSystem) and self.exists(name):
-                        filesystem.delete_file(final)  # HDFS renames onto nothing only
-                    filesystem.move(target, final)
+                if isinstance(filesystem, fs.HadoopFileSystem) and self.exists(name):
+                    filesystem.delete_file(final)  # HDFS renames onto nothing only
+                filesystem.move(temporary, final)
             except BaseException:
-                if renames:
-                    with contextlib.suppress(OSError):
-                        filesystem.delete_file(target)
+                with contextlib.suppress(OSError):
+                    filesystem.delete_file(temporary)
                 raise
 
     def write_bytes(self, name: str, content: bytes) -> None:

@@ -29,5 +29,5 @@ class Delays:
                 return previous_us
             marks.append(seen - delay)
         if not marks:
-            return None
+            return previous_us
         return min(marks) if previous_us is None else max(previous_us, min(marks))

@@ -117,7 +117,7 @@ def _plan(
     left_keys = {pair[0].name: i for i, pair in enumerate(keys)}
     right_keys = {pair[1].name for pair in keys}
     # A key that is compared in another form than the left's own travels as payload, too.
-    changed = [p[0].name for p in keys if types.is_changed(p[0].kind, p[0].compared_as)]
+    changed = [p[0].name for p in keys if p[0].kind != p[0].compared_as]
     left_rest = [c for c in left.names if c not in left_keys and c != times[0]]
     left_payload = [*changed, *left_rest]
     right_payload = [c for c in right.names if c not in right_keys and c != times[1]]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from skewless.errors import SkewlessError
 from skewless.kernels.equijoin import Probe, probe
-from skewless.kernels.runs import SortedRun, sort_run
+from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.load.report import PartitionLoads, Report, write_report
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, is_late, merged_max
 from skewless.operators.join.layout import CONTROL_CODE, HASH, LEFT_CODE, SIDE, TIME, Layout
@@ -19,7 +19,7 @@ from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.state.compaction import Merge
 from skewless.state.faults import Faults
 from skewless.state.naming import BatchNames
-from skewless.state.segment import Segment, concatenate, open_segment, times_us, write_segment
+from skewless.state.segment import Segment, open_segment, times_us, write_segment
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
@@ -255,7 +255,7 @@ class _Execution:
             merged = sort_run(
                 np.concatenate([run.hashes for run in runs]),
                 np.concatenate([run.times for run in runs]),
-                concatenate(runs),
+                concatenate([run.rows for run in runs]),
                 task.layout.key_columns,
                 hash_is_key=task.layout.hash_is_key,
             )
@@ -326,7 +326,7 @@ class _Chunks:
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         if self._pending:
-            batch = pa.concat_batches(self._pending)
+            batch = concatenate(self._pending)
             self._pending, self._pending_rows = [], 0
             yield batch
 
@@ -349,7 +349,7 @@ def _gather(
 
 
 def _whole(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return batches[0] if len(batches) == 1 else concatenate(batches)
 
 
 def _without_control(

@@ -1,0 +1,29 @@
+"""The warm-up compiles every function the tasks use, so that no batch waits for a compiler."""
+
+import numpy as np
+
+from skewless.kernels import intervals, ordering
+from skewless.kernels.intervals import Pairs, ranges_within
+from skewless.kernels.ordering import order_by_hash_and_time
+from skewless.kernels.warmup import compile_kernels
+
+
+def signatures() -> int:
+    compiled = (ordering._sort_ties, intervals._ranges, intervals._fill)
+    return sum(len(function.signatures) for function in compiled)
+
+
+def test_a_batch_after_the_warm_up_compiles_nothing() -> None:
+    compile_kernels()
+    compiled = signatures()
+    hashes, times = np.array([1, 1], np.uint64), np.array([0, 1], np.int64)
+    mapped_hashes, mapped_times = hashes.copy(), times.copy()
+    mapped_hashes.flags.writeable = False
+    mapped_times.flags.writeable = False
+    order_by_hash_and_time(mapped_hashes, mapped_times)
+    for stored in ((hashes, times), (mapped_hashes, mapped_times)):
+        start, count, total = ranges_within(hashes, times, *stored, -1, 1)
+        pairs = Pairs(start, count, total)
+        pairs.take(1)
+        pairs.take(1)
+    assert signatures() == compiled

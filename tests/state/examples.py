@@ -1,0 +1,44 @@
+"""Segments, states and commits to test with; every field can be set."""
+
+from typing import Any
+
+from skewless.routing.partitions import round_robin
+from skewless.state.commit import Commit, OperatorState
+from skewless.state.segment import Segment
+
+
+def segment(name: str = "s", **fields: Any) -> Segment:
+    values: dict[str, Any] = {
+        "side": "left",
+        "instance": 0,
+        "level": 0,
+        "first_batch": 0,
+        "last_batch": 0,
+        "rows": 1,
+        "bytes": 100,
+        "min_time_us": 0,
+        "max_time_us": 0,
+        "bulk_time_us": 0,
+        "partitions": "1",
+        "mixed_keys": False,
+    }
+    return Segment(name, **{**values, **fields})
+
+
+def operator_state(*segments: Segment, **fields: Any) -> OperatorState:
+    values: dict[str, Any] = {
+        "table": round_robin(2, 4),
+        "max_time_us": {"left": 5, "right": None},
+        "watermark_us": None,
+        "segments": segments,
+    }
+    return OperatorState(**{**values, **fields})
+
+
+def commit(batch: int, *segments: Segment, **fields: Any) -> Commit:
+    values: dict[str, Any] = {
+        "fingerprint": {"operators": []},
+        "operators": (operator_state(*segments),),
+        "progress": {"batchId": batch},
+    }
+    return Commit(batch, **{**values, **fields})
