@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from skewless.errors import SkewlessError
 
 if TYPE_CHECKING:
-    from skewless.operators.join import join
+    from skewless.operators.join.call import join
     from skewless.planning.auto import Auto
     from skewless.planning.hash import Hash
     from skewless.runtime.session import session
@@ -18,7 +18,7 @@ __all__ = ["Auto", "Hash", "SkewlessError", "join", "session"]
 _HOMES = {
     "Auto": "skewless.planning.auto",
     "Hash": "skewless.planning.hash",
-    "join": "skewless.operators.join",
+    "join": "skewless.operators.join.call",
     "session": "skewless.runtime.session",
 }
 

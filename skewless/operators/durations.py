@@ -6,22 +6,25 @@ from decimal import Decimal
 
 from skewless.errors import bad_argument
 
-_UNIT_US = {
-    "microsecond": 1,
+_SYMBOL_US = {
     "us": 1,
-    "millisecond": 1_000,
     "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+# Words have a plural.
+_WORD_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
     "second": 1_000_000,
     "sec": 1_000_000,
-    "s": 1_000_000,
     "minute": 60_000_000,
     "min": 60_000_000,
-    "m": 60_000_000,
     "hour": 3_600_000_000,
     "hr": 3_600_000_000,
-    "h": 3_600_000_000,
     "day": 86_400_000_000,
-    "d": 86_400_000_000,
     "week": 604_800_000_000,
 }
 _TERM = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*,?")
@@ -57,10 +60,11 @@ def _parse_text(argument: str, text: str) -> int:
         term = _TERM.match(rest, position)
         if term is None:
             raise bad_argument(argument, text, _TAKES)
-        number, unit = term.group(1).replace(" ", ""), term.group(2).lower()
-        if unit.rstrip("s") in {"month", "year"}:
+        number, unit = "".join(term.group(1).split()), term.group(2).lower()
+        word = unit.removesuffix("s")
+        if word in {"month", "year"}:
             raise bad_argument(argument, text, f"{_TAKES}; months and years differ in length")
-        scale = _UNIT_US.get(unit) or _UNIT_US.get(unit.removesuffix("s"))
+        scale = _SYMBOL_US.get(unit) or _WORD_US.get(word)
         if scale is None:
             raise bad_argument(argument, text, _TAKES)
         total += Decimal(number) * scale

@@ -19,7 +19,7 @@ from skewless.state.commit import (
 )
 from skewless.state.faults import Faults
 from skewless.state.naming import BatchNames
-from skewless.state.storage import StateError, Storage
+from skewless.state.storage import StateError, Storage, is_temporary
 
 # How many commit files stay as the record of progress, as Spark keeps its own.
 _PROGRESS_KEPT = 100
@@ -166,6 +166,9 @@ class Engine:
                 self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
         for name in self.storage.list(reports_of.DIRECTORY):
             self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
+        for name in self.storage.list(commits_of.DIRECTORY):
+            if is_temporary(name):
+                self.storage.delete(f"{commits_of.DIRECTORY}/{name}")
         return before
 
     def _collect_garbage(self, attempt: Attempt, commit: Commit, reports: Sequence[Report]) -> None:

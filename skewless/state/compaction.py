@@ -58,23 +58,37 @@ def choose_merges(
 def _choose(
     group: Sequence[Segment], keep_from_us: int | None, basic_us: int | None
 ) -> Sequence[Segment]:
-    for segment in group:
-        if _is_husk(segment, keep_from_us, basic_us):
-            return [segment]
+    husks = [s for s in group if _is_husk(s, keep_from_us, basic_us)]
+    crowded = len(group) > MAX_LIVE
+    # A crowd goes first: with a new husk in every batch it would never have its turn.
+    if husks and not crowded:
+        return husks[:1]
+    run = _level_run(group, basic_us)
+    if not run and crowded:
+        run = _lightest_run(group)
+    return run or husks[:1]
+
+
+def _level_run(group: Sequence[Segment], basic_us: int | None) -> Sequence[Segment]:
+    """Neighbours of one level that make a segment of the next."""
     for level in sorted({s.level for s in group}):
         for begin in range(len(group)):
             run = _longest_run(group, begin, level, basic_us)
-            closed = begin + len(run) < len(group)
-            if len(run) == FANOUT or (closed and len(run) >= WORTHWHILE):
+            if len(run) == FANOUT:
                 return run
-    if len(group) > MAX_LIVE:
-        # The lightest neighbours: the least rewriting for the segments saved.
-        starts = range(len(group) - FANOUT + 1)
-        runs = [group[b : b + FANOUT] for b in starts]
-        lightest = min(runs, key=lambda r: sum(s.bytes for s in r))
-        if sum(s.bytes for s in lightest) <= MAX_BYTES:
-            return lightest
+            after = group[begin + len(run) : begin + len(run) + 1]
+            # No later segment can join: levels only rise, and spans only grow.
+            closed = after and (after[0].level > level or not _fits([*run, *after], basic_us))
+            if closed and len(run) >= WORTHWHILE:
+                return run
     return []
+
+
+def _lightest_run(group: Sequence[Segment]) -> Sequence[Segment]:
+    """The least rewriting for the segments saved, whatever their span."""
+    runs = [group[begin : begin + FANOUT] for begin in range(len(group) - FANOUT + 1)]
+    lightest = min(runs, key=lambda r: sum(s.bytes for s in r))
+    return lightest if sum(s.bytes for s in lightest) <= MAX_BYTES else []
 
 
 def _longest_run(

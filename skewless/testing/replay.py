@@ -62,9 +62,19 @@ class Replay:
             frames.append(reader.parquet(directory))
         return frames[0], frames[1]
 
-    def start(self, build: Build, faults: Sequence[Fault] = (), **options: Any) -> Query:
-        """Starts the query on what is there."""
-        writer = build(*self.inputs()).writeStream.format("parquet")
+    def start(
+        self,
+        build: Build,
+        faults: Sequence[Fault] = (),
+        *,
+        format: str = "parquet",
+        function: Callable[[DataFrame, int], None] | None = None,
+        **options: Any,
+    ) -> Query:
+        """Starts the query on what is there; `function` takes the batches in place of files."""
+        writer = build(*self.inputs()).writeStream.format(format)
+        if function is not None:
+            writer = writer.foreachBatch(function)
         writer = writer.option("checkpointLocation", str(self.checkpoint)).options(**options)
         if faults:
             writer = writer.option("skewless.faults", dump_faults(faults))

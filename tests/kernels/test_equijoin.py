@@ -119,7 +119,7 @@ def one_key_run(keys: list[str], hashes: list[int]) -> SortedRun:
 
 
 def matches(needles: SortedRun, stored: SortedRun) -> list[tuple[str, str]]:
-    found = []
+    found: list[tuple[str, str]] = []
     for needle, other in probe(needles, stored, 0, 0, ["k"], False).pairs(["k"], 10):
         left = needles.rows.column("k").take(pa.array(needle)).to_pylist()
         right = stored.rows.column("k").take(pa.array(other)).to_pylist()

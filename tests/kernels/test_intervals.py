@@ -48,9 +48,9 @@ def pairs_of(
 HASHES = st.sampled_from([0, 1, 7, 2**63, TOP - 1, TOP]) | st.integers(0, TOP)
 ROWS = st.lists(st.tuples(HASHES, st.integers(-20, 20)), max_size=60).map(sorted_rows)
 # One or two keys: groups far longer than the gallop's first steps.
-HOT_ROWS = st.lists(
-    st.tuples(st.sampled_from([0, TOP]), st.integers(-50, 50)), max_size=150
-).map(sorted_rows)
+HOT_ROWS = st.lists(st.tuples(st.sampled_from([0, TOP]), st.integers(-50, 50)), max_size=150).map(
+    sorted_rows
+)
 LOWER = st.integers(-30, 30) | st.just(-int(UNBOUNDED))
 UPPER = st.integers(-30, 30) | st.just(int(UNBOUNDED))
 
@@ -106,9 +106,7 @@ def test_far_times_meet_unbounded_ends(time: int) -> None:
 @pytest.mark.parametrize(
     ("needles", "stored"), [([], [(1, 1)]), ([(1, 1)], []), ([], []), ([(1, 1)], [(2, 1)])]
 )
-def test_nothing_to_meet(
-    needles: list[tuple[int, int]], stored: list[tuple[int, int]]
-) -> None:
+def test_nothing_to_meet(needles: list[tuple[int, int]], stored: list[tuple[int, int]]) -> None:
     start, count, total = ranges_within(*sorted_rows(needles), *sorted_rows(stored), -9, 9)
     assert (total, count.sum(), len(start)) == (0, 0, len(needles))
     needle, other = Pairs(start, count, total).take(5)
@@ -126,8 +124,12 @@ def test_read_only_stored_rows() -> None:
 def test_a_large_random_case_counts_as_numpy_does() -> None:
     rng = np.random.default_rng(7)
     keys = rng.integers(0, 2**64, 300, dtype=np.uint64)
-    needles = sorted_rows(list(zip(rng.choice(keys, 5_000), rng.integers(0, 999, 5_000), strict=True)))
-    stored = sorted_rows(list(zip(rng.choice(keys, 9_000), rng.integers(0, 999, 9_000), strict=True)))
+    needles = sorted_rows(
+        list(zip(rng.choice(keys, 5_000), rng.integers(0, 999, 5_000), strict=True))
+    )
+    stored = sorted_rows(
+        list(zip(rng.choice(keys, 9_000), rng.integers(0, 999, 9_000), strict=True))
+    )
     _, count, total = ranges_within(*needles, *stored, -40, 15)
     expected = 0
     for key in keys:

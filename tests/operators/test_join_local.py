@@ -1,5 +1,7 @@
 """The join without Spark, against DuckDB: whatever the batches, bounds, hashes and kills are."""
 
+import errno
+import resource
 import tempfile
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from skewless.operators.join.bounds import Bounds
 from skewless.operators.join.task import BadRowError, Limits
 from skewless.planning.hash import Hash
+from skewless.state.storage import StateError
 from skewless.state.watermark import Delays
 from skewless.testing import POINTS, Fault, LocalJoin, assert_same_rows, join_oracle
 
@@ -216,3 +219,64 @@ def test_a_null_time_stops_the_batch_and_names_the_row(tmp_path) -> None:
     )
     dropping.step(0, (left, right))
     assert dropping.progress[0]["operators"][0]["badRows"] == {"left": 1, "right": 0}
+
+
+def one_hot_key(size: int) -> tuple[pa.Table, pa.Table]:
+    moments = [EPOCH] * size
+    left = pa.table([["hot"] * size, [1] * size, moments, list(range(size))], schema=LEFT)
+    right = pa.table([["hot"] * size, [1] * size, moments, ["payload"] * size], schema=RIGHT)
+    return left, right
+
+
+def test_a_thousand_matches_per_row_never_exist_at_once(tmp_path) -> None:
+    joined = LocalJoin(
+        str(tmp_path),
+        ["k", "g"],
+        ("lt", "rt"),
+        Bounds(0, 0),
+        Delays({"left": 0, "right": 0}),
+        LEFT,
+        RIGHT,
+        policy=Hash(1),
+    )
+    rows = pa.concat_tables(
+        joined._normalise(side, t)
+        for side, t in zip(("left", "right"), one_hot_key(2000), strict=True)
+    )
+    attempt = joined.engine.begin(0)
+    before = pa.total_allocated_bytes()
+    matches, output_bytes, peak = 0, 0, 0
+    for chunk in attempt.task.run(0, iter(rows.to_batches())):
+        matches += chunk.num_rows
+        output_bytes += chunk.nbytes
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        assert chunk.num_rows <= joined.limits.chunk_rows
+    assert matches == 2000 * 2000
+    assert peak * 10 < output_bytes, f"{peak:,} bytes held for {output_bytes:,} bytes of result"
+
+
+def test_a_disk_that_takes_no_more_loses_nothing(tmp_path) -> None:
+    """Writing a segment fails in the middle; the batch is not committed and can be run again."""
+    batch = one_hot_key(500)
+    joined = LocalJoin(
+        str(tmp_path),
+        ["k", "g"],
+        ("lt", "rt"),
+        Bounds(0, 0),
+        Delays({"left": 0, "right": 0}),
+        LEFT,
+        RIGHT,
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
+    try:
+        with pytest.raises(StateError, match=r"segments/b0.*arrow: cannot write") as failure:
+            joined.step(0, batch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert isinstance(failure.value.__cause__, OSError)
+    assert failure.value.__cause__.errno == errno.EFBIG
+    assert not list((tmp_path / "commits").iterdir())
+    assert not list((tmp_path / "segments").iterdir()), "no half-written file is left"
+    joined.step(0, batch)
+    assert joined.rows().num_rows == 500 * 500

@@ -1,5 +1,6 @@
 """Faults strike at their point of their batch, once if told so, and nowhere else."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -55,6 +56,18 @@ def test_faults_travel_as_text() -> None:
     faults = [Fault(p, i, a, once="x") for i, p in enumerate(POINTS) for a in ACTIONS]
     assert Faults.parse(dump_faults(faults)) == Faults(tuple(faults))
     assert Faults.parse(dump_faults([])) == Faults()
+
+
+def test_a_marker_names_the_process_that_was_struck(tmp_path: Path) -> None:
+    marker = tmp_path / "struck"
+    with pytest.raises(SimulatedKill):
+        Fault("in_task", 0, once=str(marker)).strike()
+    assert int(marker.read_text()) == os.getpid()
+
+
+def test_who_hangs_must_tell_that_it_does() -> None:
+    with pytest.raises(SkewlessError, match="once: got None; takes a file"):
+        Fault("in_task", 0, "hang")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from skewless.kernels.runs import SortedRun, sort_run
 from skewless.routing.partitions import partition_of
-from skewless.state.segment import Segment, concatenate, open_segment, times_us, write_segment
+from skewless.state.segment import Segment, open_segment, times_us, write_segment
 from skewless.state.storage import StateError, Storage
 
 from .examples import segment
@@ -176,12 +176,3 @@ def test_another_number_of_rows_is_corrupt(storage: Storage) -> None:
 def test_other_columns_are_corrupt(storage: Storage) -> None:
     described = written(storage, run_of([ROW]))
     assert "its columns are not those of a segment" in failure_of(storage, described, "no_time")
-
-
-def test_runs_are_concatenated_in_order() -> None:
-    runs = [run_of([{**ROW, "k": k}, {**ROW, **NULLS, "k": k}]) for k in ("b", "a", "c")]
-    joined = concatenate(runs)
-    assert joined.column("k").to_pylist() == ["b", "b", "a", "a", "c", "c"]
-    assert joined.num_rows == 6
-    expected = [row for run in runs for row in run.rows.to_pylist()]
-    assert joined.to_pylist() == expected

@@ -1,5 +1,1 @@
-"""`sk.join`: two streams joined by equal keys and bounded event time."""
-
-from skewless.operators.join.call import join
-
-__all__ = ["join"]
+"""The stream join: its call, its operator, its task. Imports nothing: workers need only the task."""

@@ -1,0 +1,51 @@
+"""A task's report comes back as it was, and one that is not there is no error."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from skewless.load.report import PartitionLoads, Report, read_report, write_report
+from skewless.state.segment import Segment
+from skewless.state.storage import Storage
+
+SEGMENT = Segment(
+    name="a",
+    side="left",
+    instance=3,
+    level=0,
+    first_batch=5,
+    last_batch=5,
+    rows=10,
+    bytes=2**34,
+    min_time_us=-(2**61),
+    max_time_us=4,
+    bulk_time_us=3,
+    partitions="ff",
+    mixed_keys=True,
+)
+REPORT = Report(
+    instance=3,
+    rows={"left": 10, "right": 0},
+    late={"left": 1, "right": 0},
+    null_keys={"left": 2, "right": 0},
+    bad_rows={"left": 0, "right": 0},
+    max_time_us={"left": -(2**61), "right": None},
+    matches=2**40,
+    cpu_ms=1.25,
+    wall_ms=2.5,
+    peak_memory_bytes=2**33,
+    segments=[SEGMENT, replace(SEGMENT, name="b", side="right", marks="m")],
+    replaced=["old"],
+    partitions=PartitionLoads([1, 7], [4, 6], [0, 2**40]),
+    hot_keys=[{"hash": -1, "rows": 5}],
+)
+
+
+def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    storage.make_directory("reports")
+    write_report(storage, "r.json", REPORT)
+    assert read_report(storage, "r.json") == REPORT
+
+
+def test_a_task_that_has_not_ended_has_no_report(tmp_path: Path) -> None:
+    assert read_report(Storage(str(tmp_path)), "r.json") is None

@@ -1,0 +1,142 @@
+"""Wrong arguments of sk.join: an error at the call that names the argument and what it takes."""
+
+import warnings
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from skewless.operators.join.call import StateGrowsWarning
+
+
+@pytest.fixture
+def inputs(spark: SparkSession, tmp_path) -> tuple[DataFrame, DataFrame]:
+    frames = []
+    for side in ("left", "right"):
+        schema = (
+            f"k long, name string, ts timestamp, at date, {side}_value double, tags map<string,int>"
+        )
+        (tmp_path / side).mkdir()
+        frames.append(spark.readStream.schema(schema).parquet(str(tmp_path / side)))
+    return frames[0], frames[1]
+
+
+GOOD = {"on": "k", "time": "ts", "within": "1 second"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"on": "nope"}, "on: the left input has no column 'nope'; its columns are k, name"),
+        ({"on": [("k", "nope")]}, "on: the right input has no column 'nope'"),
+        ({"on": []}, "on: got []; takes a column name"),
+        ({"on": None}, "on: got None; takes a column name"),
+        ({"on": [("k", "k", "k")]}, "on: got"),
+        ({"on": ["k", "k"]}, "takes each column once"),
+        ({"on": [("k", "name")]}, "cannot compare left 'k' (bigint) with right 'name' (string)"),
+        ({"on": "tags"}, "cannot compare left 'tags' (map<string,int>)"),
+        ({"time": "k"}, "time: left column 'k' is bigint; takes a timestamp column"),
+        ({"time": ("ts", "at")}, "time: right column 'at' is date"),
+        ({"time": ("ts", "nope")}, "time: the right input has no column 'nope'"),
+        ({"time": None}, "time: got None"),
+        ({"within": ("5 seconds", "-5 seconds")}, "within: the lower bound"),
+        ({"within": "soon"}, "within: got 'soon'; takes a duration"),
+        ({"within": "-1 second"}, "within: got '-1 second'"),
+        ({"within": ("1 second",)}, "within: got ('1 second',)"),
+        ({"within": 5}, "within: got 5; takes a duration"),
+        ({"watermark": "-1 second"}, "watermark: got '-1 second'"),
+        ({"watermark": ("1 second", "garbage")}, "watermark: got 'garbage'"),
+        ({"how": "left"}, "how: got 'left'; takes 'inner'"),
+        ({"how": "sideways"}, "how: got 'sideways'"),
+        ({"match": "fuzzy"}, "match: got 'fuzzy'"),
+        ({"shed": 0.5}, "shed: got 0.5"),
+        ({"balance": "Hash"}, "balance: got 'Hash'; takes a policy"),
+        ({"balance": sk.Hash}, "balance: got"),
+        ({"suffix": ""}, "suffix: got ''"),
+    ],
+)
+def test_wrong_arguments(inputs, changed, says) -> None:
+    with pytest.raises(sk.SkewlessError) as refused:
+        sk.join(*inputs, **{**GOOD, **changed})
+    assert says in str(refused.value)
+    assert isinstance(refused.value, ValueError)
+
+
+def test_wrong_frames(spark, inputs) -> None:
+    static = spark.range(1)
+    with pytest.raises(
+        sk.SkewlessError, match="right: got 'a static DataFrame'; takes a streaming"
+    ):
+        sk.join(inputs[0], static, **GOOD)
+    with pytest.raises(sk.SkewlessError, match="left: got 'NoneType'; takes a streaming DataFrame"):
+        sk.join(None, inputs[1], **GOOD)
+    twice = inputs[0].select("*", F.col("k").alias("K"))
+    with pytest.raises(sk.SkewlessError, match="left: column 'k' occurs more than once"):
+        sk.join(twice, inputs[1], **GOOD)
+    odd = inputs[1].withColumn("months", F.expr("make_ym_interval(1, 2)"))
+    with pytest.raises(
+        sk.SkewlessError, match=r"right: column 'months' is interval .*cast or drop"
+    ):
+        sk.join(inputs[0], odd, **GOOD)
+
+
+def test_instances_must_be_a_whole_number() -> None:
+    for wrong in (0, -1, 1.5, True, "two", None):
+        with pytest.raises(sk.SkewlessError, match="instances: got"):
+            sk.Hash(wrong)
+
+
+def test_output_columns(inputs) -> None:
+    left, right = inputs
+    plain = sk.join(left, right, **GOOD)
+    assert plain.columns == [
+        "k",
+        "name",
+        "ts",
+        "at",
+        "left_value",
+        "tags",
+        "name_right",
+        "ts_right",
+        "at_right",
+        "right_value",
+        "tags_right",
+    ]
+    pair = sk.join(
+        left,
+        right.withColumnRenamed("k", "id"),
+        on=[("K", "id")],
+        time="ts",
+        within="1 second",
+        suffix="2",
+    )
+    assert pair.columns[0] == "k"
+    assert "id" not in pair.columns
+    assert "name2" in pair.columns
+    taken = left.withColumn("name_right", F.lit(1))
+    with pytest.raises(sk.SkewlessError, match="suffix: 'name_right' is taken, too"):
+        sk.join(taken, right, **GOOD)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sides"),
+    [
+        ({"within": None}, "left and the right"),
+        ({"within": (None, "1 second")}, "right"),
+        ({"within": ("-1 second", None)}, "left"),
+        ({"watermark": None}, "left and the right"),
+        ({"watermark": ("1 second", None)}, "left"),
+    ],
+)
+def test_state_that_grows_is_announced(inputs, changed, sides) -> None:
+    with pytest.warns(
+        StateGrowsWarning, match=f"the state of the {sides} side grows without bound"
+    ):
+        sk.join(*inputs, **{**GOOD, **changed})
+
+
+def test_bounded_state_is_not_warned_of(inputs) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sk.join(*inputs, **GOOD)

@@ -1,0 +1,327 @@
+"""The writer and the query: formats, triggers, names, progress, and what is refused."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from skewless.runtime.stream import Stream
+from skewless.testing import Replay, assert_same_rows, join_oracle
+
+EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
+TIME = pa.timestamp("us", "UTC")
+LEFT = pa.schema([("k", pa.int64()), ("ts", TIME), ("v", pa.string())])
+
+
+def rows(*triples: tuple[int | None, int | None, str]) -> pa.Table:
+    """Rows of (key, second, payload)."""
+    moments = [None if s is None else EPOCH + timedelta(seconds=s) for _, s, _ in triples]
+    columns = [[k for k, _, _ in triples], moments, [v for _, _, v in triples]]
+    return pa.table(columns, schema=LEFT)
+
+
+BATCHES = [
+    (rows((1, 0, "a"), (2, 1, "b")), rows((1, 1, "p"), (3, 2, "q"))),
+    (rows((3, 3, "c")), rows((2, 2, "r"), (1, 9, "late for a"))),
+    (rows((1, 10, "d")), rows((1, 11, "s"))),
+]
+
+
+def build(left: DataFrame, right: DataFrame) -> Stream:
+    return sk.join(
+        left,
+        right,
+        on="k",
+        time="ts",
+        within="2 seconds",
+        watermark="20 seconds",
+        balance=sk.Hash(2),
+    )
+
+
+@pytest.fixture
+def replay(spark: SparkSession, tmp_path: Path) -> Replay:
+    return Replay(spark, tmp_path, BATCHES)
+
+
+@pytest.fixture(scope="module")
+def expected() -> pa.Table:
+    table = join_oracle(
+        BATCHES,
+        on=[("k", "k")],
+        time=("ts", "ts"),
+        within=("-2 seconds", "2 seconds"),
+        watermark=("20 seconds", "20 seconds"),
+    )
+    assert table.num_rows == 5
+    return table
+
+
+def test_schema_before_anything_runs(replay, capsys) -> None:
+    stream = build(*replay.inputs())
+    assert stream.columns == ["k", "ts", "v", "ts_right", "v_right"]
+    assert stream.dtypes[3] == ("ts_right", "timestamp")
+    assert stream.schema["k"].dataType.simpleString() == "bigint"
+    assert stream.isStreaming
+    stream.printSchema()
+    assert " |-- v_right: string (nullable = true)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json", "csv", "orc"])
+def test_file_formats_are_read_back_row_by_row(replay, expected, kind) -> None:
+    stream = build(*replay.inputs())
+    query = (
+        stream.writeStream.format(kind)
+        .option("checkpointLocation", str(replay.checkpoint))
+        .outputMode("append")
+        .queryName(f"to_{kind}")
+        .trigger(availableNow=True)
+        .start(str(replay.out))
+    )
+    query.awaitTermination()
+    schema = ", ".join(f"{name} {kind}" for name, kind in [*stream.dtypes, ("batch", "int")])
+    found = replay.spark.read.schema(schema).format(kind).load(str(replay.out))
+    assert_same_rows(found.drop("batch").toArrow(), expected)
+    assert sorted(p.name for p in replay.out.glob("batch=*")) == ["batch=0", "batch=1", "batch=2"]
+
+
+def test_memory_sink_and_the_members_of_a_query(replay, expected) -> None:
+    query = (
+        build(*replay.inputs())
+        .writeStream.format("memory")
+        .queryName("kept")
+        .option("checkpointLocation", str(replay.checkpoint))
+        .start()
+    )
+    query.processAllAvailable()
+    assert query.isActive
+    assert query.name == "kept"
+    assert query.exception() is None
+    assert isinstance(query.status, dict)
+    assert query.id != query.runId
+    assert query.awaitTermination(0.05) is False
+    assert_same_rows(replay.spark.table("kept").toArrow(), expected)
+    query.explain()
+    query.stop()
+    assert not query.isActive
+
+
+def test_progress_is_documented_field_by_field(replay) -> None:
+    query = replay.start(build)
+    query.awaitTermination()
+    assert [p["batchId"] for p in query.recentProgress] == [0, 1, 2]
+    record = query.lastProgress["skewless"]
+    page = (Path(__file__).parents[2] / "docs" / "progress.md").read_text()
+
+    def fields(value: object, path: str = "") -> list[str]:
+        if isinstance(value, dict):
+            return [f for k, v in value.items() for f in [k, *fields(v, f"{path}.{k}")]]
+        if isinstance(value, list):
+            return [f for v in value for f in fields(v, path)]
+        return []
+
+    undocumented = {f for f in fields(record) if f"`{f}`" not in page}
+    assert not undocumented, f"docs/progress.md does not explain {sorted(undocumented)}"
+    join = record["operators"][0]
+    assert record["batchId"] == 2
+    assert join["rows"] == {"left": 1, "right": 1}
+    assert join["matches"] == 2
+    assert join["instances"] == 2
+    assert len(join["load"]["cpuMs"]) == 2
+    assert sum(join["load"]["matches"]) == 2
+    assert join["watermark"] == "2023-12-31T23:59:50Z"
+    assert join["state"]["rows"] == {"left": 4, "right": 5}
+    assert join["state"]["bytes"] > 0
+
+
+def test_foreach_batch_sees_every_batch_once(replay, expected) -> None:
+    seen: dict[int, pa.Table] = {}
+    query = (
+        build(*replay.inputs())
+        .writeStream.foreachBatch(lambda df, n: seen.update({n: df.toArrow()}))
+        .option("checkpointLocation", str(replay.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(seen) == [0, 1, 2]
+    assert_same_rows(pa.concat_tables(seen.values()), expected)
+
+
+def test_transform_is_ordinary_dataframe_code(replay) -> None:
+    stream = build(*replay.inputs()).transform(lambda df: df.where("k = 1").select("k", "v"))
+    stream = stream.transform(lambda df, text: df.withColumn("tag", F.lit(text)), "seen")
+    assert stream.columns == ["k", "v", "tag"]
+    query = (
+        stream.writeStream.format("parquet")
+        .option("checkpointLocation", str(replay.checkpoint))
+        .partitionBy("k")
+        .trigger(availableNow=True)
+        .start(str(replay.out))
+    )
+    query.awaitTermination()
+    found = replay.rows()
+    assert sorted(found.column("v").to_pylist()) == ["a", "d", "d"]
+    assert set(found.column("tag").to_pylist()) == {"seen"}
+
+
+def test_console_prints_and_keeps_the_state(replay, capsys) -> None:
+    query = (
+        build(*replay.inputs())
+        .writeStream.format("console")
+        .option("numRows", 1)
+        .option("truncate", False)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    shown = capsys.readouterr().out
+    assert "Batch: 0" in shown
+    assert "only showing top 1 row" in shown
+    joins = [p["skewless"]["operators"][0] for p in query.recentProgress]
+    assert sum(j["matches"] for j in joins) == 5
+
+
+def test_once_and_processing_time_triggers(replay) -> None:
+    stream = build(*replay.inputs())
+    once = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", str(replay.checkpoint))
+        .trigger(once=True)
+        .start()
+    )
+    once.awaitTermination()
+    assert once.lastProgress["skewless"]["operators"][0]["matches"] == 5, "everything at once"
+    replay.add(*BATCHES[0])
+    timed = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", str(replay.checkpoint))
+        .trigger(processingTime="10 milliseconds")
+        .start()
+    )
+    timed.processAllAvailable()
+    timed.stop()
+    assert timed.lastProgress["skewless"]["batchId"] == 1
+
+
+def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> None:
+    for number, instances in enumerate((1, 3, 300)):
+        part = Replay(replay.spark, replay.folder / "grown")
+        for batch in BATCHES[: number + 1]:
+            part.add(*batch)
+        part.run(
+            lambda left, right, n=instances: sk.join(
+                left,
+                right,
+                on="k",
+                time="ts",
+                within="2 seconds",
+                watermark="20 seconds",
+                balance=sk.Hash(n),
+            )
+        )
+    assert_same_rows(part.rows(), expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda w: w.outputMode("update"), "outputMode: got 'update'; takes 'append'"),
+        (lambda w: w.trigger(), "trigger: got {}"),
+        (lambda w: w.trigger(once=True, availableNow=True), "trigger: got"),
+        (lambda w: w.foreachBatch("x"), "foreachBatch: got 'x'"),
+        (lambda w: w.queryName(""), "queryName: got ''"),
+        (lambda w: w.format(""), "format: got ''"),
+        (lambda w: w.partitionBy("nope"), "partitionBy: got 'nope'"),
+        (lambda w: w.format("parquet").start(), "path: the parquet sink needs one"),
+        (lambda w: w.format("parquet").start("/nowhere"), "checkpointLocation: missing"),
+        (lambda w: w.format("memory").start(), "queryName: the memory sink needs one"),
+        (lambda w: w.format("noop").option("badRows", "ignore").start(), "badRows: got 'ignore'"),
+        (lambda w: w.format("noop").start(checkpointLocation="/proc/nowhere"), "/proc/nowhere"),
+        (lambda w: w.format("noop").start(stateLocation="what://x/y"), "pyarrow.fs cannot open it"),
+    ],
+)
+def test_wrong_options_are_refused_before_any_job(replay, call, says) -> None:
+    with pytest.raises(sk.SkewlessError) as refused:
+        call(build(*replay.inputs()).writeStream)
+    assert says in str(refused.value)
+    assert not replay.spark.streams.active
+
+
+def test_a_column_named_batch_cannot_go_to_files(replay) -> None:
+    stream = build(*replay.inputs()).transform(lambda df: df.withColumnRenamed("v", "Batch"))
+    with pytest.raises(sk.SkewlessError, match="rename the column"):
+        stream.writeStream.format("parquet").option("checkpointLocation", "/c").start("/p")
+
+
+def test_a_checkpoint_of_another_query_is_refused(replay) -> None:
+    replay.run(build)
+    left, right = replay.inputs()
+    changed = sk.join(left, right, on="k", time="ts", within="3 seconds", balance=sk.Hash(2))
+    writer = changed.writeStream.format("noop").option("checkpointLocation", str(replay.checkpoint))
+    with pytest.raises(
+        sk.SkewlessError, match=r"another query: .*withinUs.*new checkpointLocation"
+    ):
+        writer.start()
+    renamed = sk.join(
+        left.withColumnRenamed("v", "w"), right, on="k", time="ts", within="2 seconds"
+    )
+    writer = renamed.writeStream.format("noop").option("checkpointLocation", str(replay.checkpoint))
+    with pytest.raises(sk.SkewlessError, match=r'was "v" and is now "w"'):
+        writer.start()
+
+
+def test_a_checkpoint_of_another_format_is_refused(replay) -> None:
+    replay.run(build)
+    newest = max((replay.checkpoint / "skewless" / "commits").glob("*.json"))
+    newest.write_text(json.dumps({**json.loads(newest.read_text()), "format": 99}))
+    with pytest.raises(
+        sk.SkewlessError, match=r"format 99.*reads format 1.*new checkpointLocation"
+    ):
+        replay.start(build)
+
+
+def test_a_checkpoint_in_use_is_refused(replay) -> None:
+    writer = build(*replay.inputs()).writeStream.format("noop").queryName("first")
+    first = writer.option("checkpointLocation", str(replay.checkpoint)).start()
+    with pytest.raises(sk.SkewlessError, match=r"in use by a live query .*first.*stop that query"):
+        replay.start(build)
+    first.stop()
+    replay.start(build).awaitTermination()
+
+
+@pytest.mark.parametrize("harm", ["missing", "corrupt"])
+def test_a_damaged_segment_is_named(replay, harm) -> None:
+    replay.run(build)
+    for segment in (replay.checkpoint / "skewless" / "segments").iterdir():
+        segment.unlink() if harm == "missing" else segment.write_bytes(b"not Arrow at all")
+    replay.add(*BATCHES[2])
+    with pytest.raises(StreamingQueryException, match=rf"segments/b0000.*segment.* is {harm}"):
+        replay.start(build).awaitTermination()
+
+
+def test_bad_rows_stop_the_query_or_are_dropped(spark, tmp_path) -> None:
+    bad = (rows((1, None, "no time"), (1, 1, "ok")), rows((1, 1, "p")))
+    replay = Replay(spark, tmp_path, [bad])
+    with pytest.raises(StreamingQueryException, match=r"bad row: the left input.*'v': 'no time'"):
+        replay.start(build).awaitTermination()
+    assert not list((replay.checkpoint / "skewless" / "commits").iterdir())
+    query = replay.start(build, badRows="drop")
+    query.awaitTermination()
+    assert query.lastProgress["skewless"]["operators"][0]["badRows"] == {"left": 1, "right": 0}
+    assert replay.rows().column("v").to_pylist() == ["ok"]
+
+
+def test_a_lost_commit_is_named(replay) -> None:
+    replay.run(build)
+    for commit in (replay.checkpoint / "skewless" / "commits").iterdir():
+        commit.unlink()
+    replay.add(*BATCHES[2])
+    with pytest.raises(StreamingQueryException, match=r"commit of batch 2 is missing"):
+        replay.start(build).awaitTermination()
