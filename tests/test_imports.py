@@ -17,7 +17,7 @@ for name in sys.argv[1:]:
         importlib.import_module(name)
     except Exception as failure:
         failed.append(f"{name}: {failure}")
-sys.exit("\\n".join(failed))
+sys.exit("\\n".join(failed) or 0)
 """
 
 

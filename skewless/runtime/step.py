@@ -25,6 +25,16 @@ class Step:
     transforms: tuple[Transform, ...] = ()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        try:
+            self._run(batch, batch_id)
+        except Exception:
+            raise
+        except BaseException as death:
+            # Spark would wait for ever for an answer: its callback passes on Exceptions only, not
+            # the SystemExit of a function that calls sys.exit().
+            raise RuntimeError(f"{type(death).__name__}: {death}") from death
+
+    def _run(self, batch: DataFrame, batch_id: int) -> None:
         clock = _Clock()
         engine = self.engine
         attempt = engine.begin(batch_id)

@@ -22,6 +22,10 @@ class Zipf:
         self.exponent = exponent
         self.keys = keys
         self._rng = rng
+        # Equally likely keys need no tables, which for 100 million of them would take gigabytes.
+        self._is_uniform = exponent == 0
+        if self._is_uniform:
+            return
         self._key_of_rank: npt.NDArray[np.int64] = rng.permutation(keys)
         # Negative powers of a float64: an integer base would refuse a negative exponent.
         weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
@@ -31,12 +35,16 @@ class Zipf:
 
     def sample(self, size: int) -> npt.NDArray[np.int64]:
         """Draw `size` keys in [0, keys)."""
+        if self._is_uniform:
+            return self._rng.integers(0, self.keys, size)
         draws = self._rng.random(size)
         ranks = np.searchsorted(self._cdf, draws, side="right")
         return self._key_of_rank[ranks]
 
     def probabilities(self) -> npt.NDArray[np.float64]:
         """The probability of each key, indexed by key."""
+        if self._is_uniform:
+            return np.full(self.keys, 1 / self.keys)
         by_rank = np.diff(self._cdf, prepend=0.0)
         by_key = np.empty_like(by_rank)
         by_key[self._key_of_rank] = by_rank

@@ -144,7 +144,7 @@ def test_kills_change_nothing(made, within, late, kills) -> None:
 
 
 def test_many_batches_are_compacted_and_forgotten(tmp_path) -> None:
-    """Eighty batches in a window of forty: merged, expired, and the result is still the oracle's."""
+    """Eighty batches in a window of forty: merged, expired, and still equal to the oracle."""
     rng = np.random.default_rng(5)
     made = []
     for number in range(80):

@@ -1,11 +1,13 @@
 """Wherever a query dies, its output is the oracle's: nothing twice, nothing missing."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from skewless.testing import (
@@ -76,7 +78,7 @@ def test_the_folder_of_a_replayed_batch_is_replaced(
             (replay.out / "batch=1").glob(f"part-*.*.{kind}")
         )
 
-    with pytest.raises(Exception, match="SimulatedKill"):
+    with pytest.raises(StreamingQueryException, match="SimulatedKill"):
         replay.start(build, [Fault("after_sink", batch=1)], format=kind).awaitTermination()
     first = written()
     (replay.out / "batch=1" / f"part-of-an-older-attempt.{kind}").write_bytes(b"not even readable")
@@ -101,7 +103,7 @@ def test_a_function_is_given_the_same_rows_for_a_replayed_batch(
         given.setdefault(batch, []).append(frame.toArrow())
 
     for fault in [Fault("after_sink", 1), Fault("before_commit", 1), Fault("after_commit", 2)]:
-        with pytest.raises(Exception, match="SimulatedKill"):
+        with pytest.raises(StreamingQueryException, match="SimulatedKill"):
             replay.start(build, [fault], function=keep).awaitTermination()
     replay.start(build, function=keep).awaitTermination()
     assert [len(given[batch]) for batch in range(4)] == [1, 3, 2, 1]
@@ -109,6 +111,19 @@ def test_a_function_is_given_the_same_rows_for_a_replayed_batch(
     for batch, attempts in given.items():
         for attempt in attempts:
             assert_same_rows(attempt, rows_of(expected, batch))
+
+
+def test_a_function_that_exits_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    """PySpark itself would wait for the function's answer for ever."""
+    made = batches(2)
+    replay = Replay(spark, tmp_path, made)
+
+    def leave(frame: DataFrame, batch: int) -> None:
+        sys.exit("enough")
+
+    with pytest.raises(StreamingQueryException, match="SystemExit: enough"):
+        replay.start(build, function=leave).awaitTermination()
+    assert_same_rows(replay.run(build), join_oracle(made, **oracle_options()))
 
 
 def nothing(frame: DataFrame) -> None:

@@ -1,0 +1,1 @@
+"""Benchmarks: the same files through Skewless, through Spark's own operators, and the floor."""

@@ -1,0 +1,94 @@
+"""Runs one measurement in a process of its own and hears from it through a pipe."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO
+
+from skewless.bench.child import Job
+from skewless.bench.measure import Batch
+
+CHILD = (sys.executable, "-m", "skewless.bench.child")
+_LOG_TAIL = 12
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came back from a process; `error` says why there are no batches."""
+
+    batches: list[Batch] = field(default_factory=list)
+    java: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+OnBatch = Callable[[int], None]
+
+
+def measure(job: Job, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Outcome:
+    """Start a process for the job, wait for it, and give what it measured.
+
+    Fresh, so that no engine profits from code that another one had compiled, and settings that
+    hold for a whole Java machine can differ.
+    """
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile("w+") as log, os.fdopen(reading) as events:
+        try:
+            process = subprocess.Popen(
+                [*command, str(writing)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writing,),
+                start_new_session=True,
+                text=True,
+            )
+        finally:
+            os.close(writing)
+        try:
+            assert process.stdin is not None, "it is a pipe"
+            with suppress(BrokenPipeError), process.stdin as stdin:
+                stdin.write(job.as_json() + "\n")
+            outcome = _hear(events, on_batch)
+            status = process.wait()
+        finally:
+            _end(process)
+        if outcome.batches and status == 0:
+            return outcome
+        return Outcome(error=f"exit status {status}; it said: {_tail(log)}")
+
+
+def _hear(events: IO[str], on_batch: OnBatch) -> Outcome:
+    """Read events until the process closes its end of the pipe."""
+    java: str | None = None
+    settings: dict[str, str] = {}
+    batches: list[Batch] = []
+    for line in events:
+        event = json.loads(line)
+        if event["event"] == "ready":
+            java, settings = event["java"], event["settings"]
+        elif event["event"] == "batch":
+            on_batch(event["done"])
+        elif event["event"] == "end":
+            batches = [Batch(**batch) for batch in event["batches"]]
+    return Outcome(batches, java, settings)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Leave nothing running, also when the user breaks off: Java is in the same session."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _tail(log: IO[str]) -> str:
+    log.seek(0)
+    lines = [line.rstrip() for line in log if line.strip() and not line.startswith("\tat ")]
+    return "\n".join(lines[-_LOG_TAIL:]) or "nothing"

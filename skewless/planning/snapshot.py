@@ -1,0 +1,55 @@
+"""What a planner may know: the loads that were measured and the table that was in force."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.errors import SkewlessError
+from skewless.routing.partitions import PartitionTable
+
+Loads = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key that was heavy enough to be reported by itself. `load` is part of its partition's."""
+
+    hash: int
+    partition: int
+    load: float
+    left_rows: int
+    right_rows: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The measured state of a stateful operator after a batch; read-only.
+
+    Arrays have one entry per partition. `load` is measured work (CPU milliseconds per batch, spread
+    over the partitions of an instance by their rows and matches); `stored` the rows in state;
+    `queued` the rows that arrived in the batch.
+    """
+
+    table: PartitionTable
+    load: Loads
+    stored: Loads
+    queued: Loads
+    hot_keys: tuple[HotKey, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("load", "stored", "queued"):
+            values = getattr(self, name)
+            if values.shape != (self.table.partitions,):
+                raise SkewlessError(
+                    f"{name}: got {values.shape} values; takes one per partition "
+                    f"({self.table.partitions})"
+                )
+            if not np.isfinite(values).all() or (values < 0).any():
+                raise SkewlessError(f"{name}: takes finite values of at least 0")
+
+    def by_instance(self, values: Loads) -> Loads:
+        """The sum per instance of a value per partition."""
+        return np.bincount(
+            np.asarray(self.table.assignment), weights=values, minlength=self.table.instances
+        )
