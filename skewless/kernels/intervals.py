@@ -5,8 +5,9 @@ from numba import njit
 
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
 
-# An absent bound. The event times of every date that a calendar knows are far smaller, so a time
-# plus a bound never overflows.
+# Event times stay within ±MAX_TIME microseconds of 1970 (73,000 years) and an absent bound is
+# UNBOUNDED, so a time plus a bound never overflows.
+MAX_TIME = 2**61
 UNBOUNDED = 2**62
 
 

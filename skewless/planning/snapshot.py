@@ -50,6 +50,6 @@ class Snapshot:
 
     def by_instance(self, values: Loads) -> Loads:
         """The sum per instance of a value per partition."""
-        return np.bincount(
-            np.asarray(self.table.assignment), weights=values, minlength=self.table.instances
-        )
+        owners = np.asarray(self.table.assignment)
+        summed = np.bincount(owners, weights=values, minlength=self.table.instances)
+        return summed.astype(np.float64, copy=False)

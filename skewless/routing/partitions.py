@@ -1,8 +1,8 @@
 """The routing table: hash → partition → instance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -72,15 +72,21 @@ def round_robin(instances: int, partitions: int) -> PartitionTable:
     return PartitionTable(instances, tuple(p % instances for p in range(partitions)))
 
 
-def as_bitmap(partitions: Sequence[int] | npt.NDArray[np.int64]) -> str:
+def as_bitmap(partitions: Iterable[int] | npt.NDArray[np.int64]) -> str:
     """A set of partitions as a hexadecimal bitmap, small enough to keep in every commit."""
-    bits = 0
-    for p in partitions:
-        bits |= 1 << int(p)
-    return f"{bits:x}"
+    return f"{_mask(frozenset(int(p) for p in partitions)):x}"
 
 
 def bitmap_meets(bitmap: str, partitions: frozenset[int]) -> bool:
     """Whether the bitmap holds any of the partitions."""
-    bits = int(bitmap, 16)
-    return any(bits >> p & 1 for p in partitions)
+    return int(bitmap, 16) & _mask(partitions) != 0
+
+
+# A task asks for the same partitions once per segment.
+@lru_cache(maxsize=16)
+def _mask(partitions: frozenset[int]) -> int:
+    if not partitions:
+        return 0
+    bits = np.zeros(max(partitions) + 1, np.bool_)
+    bits[list(partitions)] = True
+    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")

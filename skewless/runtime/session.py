@@ -2,7 +2,7 @@
 
 import os
 import sys
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -59,4 +59,4 @@ def session(
 
 def _quiet_logs() -> str:
     """A log4j configuration that shows errors only, from the first line on."""
-    return files("skewless.runtime").joinpath("log4j2.properties").as_posix()
+    return str(Path(__file__).with_name("log4j2.properties"))

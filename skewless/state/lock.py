@@ -7,7 +7,7 @@ import socket
 from typing import IO
 
 from skewless.state.commit import CheckpointError
-from skewless.state.storage import Storage
+from skewless.state.storage import StateError, Storage
 
 _NAME = "lock"
 
@@ -24,7 +24,10 @@ class DirectoryLock:
         if not storage.is_local:
             return
         path = storage.path(_NAME)
-        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 - held until release
+        try:
+            file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 - held until release
+        except OSError as failure:
+            raise StateError(f"{path}: cannot write ({failure.strerror})") from failure
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -88,12 +88,19 @@ class Storage:
             content: bytes = file.read()
             return content
 
-    def open_input(self, name: str) -> pa.NativeFile:
-        """A file for random access: memory-mapped when local."""
+    def read_mapped(self, name: str) -> pa.Buffer:
+        """A whole file: memory-mapped when local, read otherwise."""
         with self._naming(name, "read"):
             if self.is_local:
-                return pa.memory_map(self.path(name), "r")
-            return self._opened[0].open_input_file(self.path(name))
+                return pa.memory_map(self.path(name), "r").read_buffer()
+            with self._opened[0].open_input_file(self.path(name)) as file:
+                return file.read_buffer()
+
+    def modified_ns(self, name: str) -> int:
+        """When a file was last written, as far as the filesystem tells."""
+        with self._naming(name, "read"):
+            info = self._opened[0].get_file_info(self.path(name))
+        return int(info.mtime_ns or 0)
 
     def exists(self, name: str) -> bool:
         info = self._opened[0].get_file_info(self.path(name))

@@ -142,7 +142,8 @@ class Driver:
 @contextmanager
 def _by_value(*functions: Any) -> Iterator[None]:
     """Pickles functions whole: the other process may not be able to import a test's module."""
-    modules = {sys.modules.get(f.__module__) for f in functions}
+    plain = [getattr(f, "func", f) for f in functions]  # a partial has no module
+    modules = {sys.modules.get(f.__module__) for f in plain}
     chosen = [m for m in modules if m and not m.__name__.startswith("skewless.")]
     for module in chosen:
         cloudpickle.register_pickle_by_value(module)

@@ -83,6 +83,7 @@ def segment_of(attempt: Attempt, instance: int, part: str, *, live: bool = True)
         bulk_time_us=0,
         partitions="1",
         mixed_keys=False,
+        checksum=0,
     )
 
 

@@ -21,6 +21,7 @@ def segment(name: str = "s", **fields: Any) -> Segment:
         "bulk_time_us": 0,
         "partitions": "1",
         "mixed_keys": False,
+        "checksum": 0,
     }
     return Segment(name, **{**values, **fields})
 

@@ -68,7 +68,7 @@ def half_written(failure: BaseException) -> Callable[[pa.NativeFile], None]:
 def test_what_is_written_is_read(storage: Storage) -> None:
     storage.write_bytes("d/a", b"content")
     assert storage.read_bytes("d/a") == b"content"
-    assert storage.open_input("d/a").read() == b"content"
+    assert storage.read_mapped("d/a").to_pybytes() == b"content"
     assert storage.exists("d/a")
     assert not storage.exists("d/b")
 
@@ -96,7 +96,7 @@ def test_deleting_twice_is_fine(storage: Storage) -> None:
 
 
 def test_a_missing_file_is_named(storage: Storage) -> None:
-    for read in (storage.read_bytes, storage.open_input):
+    for read in (storage.read_bytes, storage.read_mapped):
         with pytest.raises(MissingFileError) as failure:
             read("d/gone")
         assert str(failure.value).startswith(storage.path("d/gone"))

@@ -1,1 +1,1 @@
-"""The stream join: its call, its operator, its task. Imports nothing: workers need only the task."""
+"""The stream join: its call, operator and task. Imports nothing: workers need only the task."""

@@ -1,7 +1,9 @@
 """What one instance does with its rows of one batch: probe, stream out pairs, store, report."""
 
 import resource
+import sys
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 from skewless.errors import SkewlessError
 from skewless.kernels.equijoin import Probe, probe
+from skewless.kernels.intervals import MAX_TIME
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.load.report import PartitionLoads, Report, write_report
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, is_late, merged_max
@@ -79,6 +82,7 @@ class _Execution:
         self._null_keys = dict.fromkeys(SIDES, 0)
         self._bad_rows = dict.fromkeys(SIDES, 0)
         self._max_time: dict[str, int | None] = dict.fromkeys(SIDES)
+        self._nonce = uuid.uuid4().hex[:8]
         self._matches = 0
         self._partition_rows = np.zeros(task.table.partitions, np.int64)
         self._partition_matches = np.zeros(task.table.partitions, np.int64)
@@ -98,7 +102,10 @@ class _Execution:
             for side in SIDES:
                 # Rows of a later run of this batch may still meet every row of this one.
                 kept = self._still_needed(runs[side], side) if last else runs[side]
-                self._store(instance, side, kept, f"{part:04d}")
+                # How a large input falls into parts depends on its order of arrival: two attempts
+                # at one task must not mix theirs.
+                name = "all" if last and part == 0 else f"{self._nonce}-{part:04d}"
+                self._store(instance, side, kept, name)
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
         replaced = self._merge(instance)
@@ -109,13 +116,10 @@ class _Execution:
         task = self._task
         mine = rows.column(SIDE).to_numpy() == (LEFT_CODE if side == LEFT else 1 - LEFT_CODE)
         self._rows[side] += int(mine.sum())
-        time_column = rows.column(TIME)
-        if time_column.null_count:
-            bad = mine & _nulls(time_column)
-            self._refuse(rows, side, bad)
+        times, bad = _times_and_bad(rows.column(TIME))
+        if bad is not None:
+            self._refuse(rows, side, mine & bad)
             mine &= ~bad
-            time_column = time_column.fill_null(pa.scalar(0, time_column.type))
-        times = times_us(time_column)
         if mine.any():
             newest = int(times[mine].max())
             self._max_time = merged_max(self._max_time, {side: newest, OTHER[side]: None})
@@ -150,8 +154,9 @@ class _Execution:
             if column.side == side
         }
         raise BadRowError(
-            f"bad row: the {side} input has a row whose event time is null: {shown} ({count} such "
-            f'rows in this task). Mend the input, or start with .option("badRows", "drop")'
+            f"bad row: the {side} input has a row whose event time is null, or too far from 1970: "
+            f"{shown} ({count} such rows in this task). Mend the input, or start with "
+            '.option("badRows", "drop")'
         )
 
     def _join(self, instance: int, runs: dict[str, SortedRun]) -> Iterator[pa.RecordBatch]:
@@ -288,7 +293,7 @@ class _Execution:
             matches=self._matches,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=1e3 * (time.perf_counter() - self._wall),
-            peak_memory_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            peak_memory_bytes=_peak_memory_bytes(),
             segments=self._written,
             replaced=replaced,
             partitions=PartitionLoads(
@@ -374,6 +379,24 @@ def _newer(run: SortedRun, keep_from_us: int | None) -> SortedRun:
     return SortedRun(
         run.hashes[keep], run.times[keep], run.rows.filter(pa.array(keep)), run.mixed_keys
     )
+
+
+def _times_and_bad(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    """Event times in microseconds, and which of them cannot be used; None where all can."""
+    nulls = None
+    if column.null_count:
+        nulls = _nulls(column)
+        column = column.fill_null(pa.scalar(0, column.type))
+    times = times_us(column)
+    if not len(times) or (int(times.min()) > -MAX_TIME and int(times.max()) < MAX_TIME):
+        return times, nulls
+    far = (times <= -MAX_TIME) | (times >= MAX_TIME)
+    return times, far if nulls is None else far | nulls
+
+
+def _peak_memory_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -48,6 +48,7 @@ def segment(name: str, side: str = "left", newest: int = 0, **fields: Any) -> Se
         "bulk_time_us": newest,
         "partitions": "1",
         "mixed_keys": False,
+        "checksum": 0,
     }
     return Segment(name, side, **{**values, **fields})
 
