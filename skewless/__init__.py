@@ -8,16 +8,34 @@ from skewless.errors import SkewlessError
 if TYPE_CHECKING:
     from skewless.operators.join.call import join
     from skewless.planning.auto import Auto
+    from skewless.planning.contrand import ContRand
+    from skewless.planning.fastjoin import FastJoin
     from skewless.planning.hash import Hash
+    from skewless.planning.joinmatrix import JoinMatrix
+    from skewless.planning.lsstream import LsStream
     from skewless.runtime.session import session
 
 __version__ = "0.1.0"
-__all__ = ["Auto", "Hash", "SkewlessError", "join", "session"]
+__all__ = [
+    "Auto",
+    "ContRand",
+    "FastJoin",
+    "Hash",
+    "JoinMatrix",
+    "LsStream",
+    "SkewlessError",
+    "join",
+    "session",
+]
 
 # Loaded on first use: `skewless doctor` must come up on a machine where Spark cannot.
 _HOMES = {
     "Auto": "skewless.planning.auto",
+    "ContRand": "skewless.planning.contrand",
+    "FastJoin": "skewless.planning.fastjoin",
     "Hash": "skewless.planning.hash",
+    "JoinMatrix": "skewless.planning.joinmatrix",
+    "LsStream": "skewless.planning.lsstream",
     "join": "skewless.operators.join.call",
     "session": "skewless.runtime.session",
 }

@@ -20,11 +20,22 @@ class PartitionLoads:
 
 
 @dataclass(frozen=True)
+class HotKeyLoad:
+    """What the rows of one heavy key at home on one instance were and did."""
+
+    hash: int  # unsigned
+    left_rows: int
+    right_rows: int
+    matches: int
+
+
+@dataclass(frozen=True)
 class Report:
     """One task's account of one batch. Counts are per side."""
 
     instance: int
-    rows: dict[str, int]
+    rows: dict[str, int]  # at home here
+    replicas: dict[str, int]  # rows of this batch at home elsewhere
     late: dict[str, int]
     null_keys: dict[str, int]
     bad_rows: dict[str, int]
@@ -36,7 +47,7 @@ class Report:
     segments: list[Segment]  # new in this batch, merged ones among them
     replaced: list[str]  # names of the segments that were merged away
     partitions: PartitionLoads = field(default_factory=PartitionLoads)
-    hot_keys: list[dict[str, Any]] = field(default_factory=list)
+    hot_keys: list[HotKeyLoad] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,6 +57,7 @@ class Report:
         record = dict(record)
         record["segments"] = [Segment.from_json(s) for s in record["segments"]]
         record["partitions"] = PartitionLoads(**record["partitions"])
+        record["hot_keys"] = [HotKeyLoad(**k) for k in record["hot_keys"]]
         return Report(**record)
 
 

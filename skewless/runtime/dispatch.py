@@ -13,12 +13,14 @@ from pyspark.sql import types as T
 from skewless.operators.join.layout import (
     CONTROL_CODE,
     HASH,
+    INSTANCE,
     SIDE,
     TIME,
     key_name,
     slot_name,
 )
-from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT, PartitionTable
+from skewless.routing.route import Route
+from skewless.runtime import routing
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,14 @@ class _Worker:
     """Calls the task in a Python worker; a class of this package, so that it pickles by name."""
 
     task: Task
-    instance_is_partition: bool
+    order: tuple[int, ...] | None  # which instance a task is, by its number; None: rows tell
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         instance = None
-        if self.instance_is_partition:
+        if self.order is not None:
             context = TaskContext.get()
             assert context is not None, "runs inside a Spark task"
-            instance = context.partitionId()
+            instance = self.order[context.partitionId()]
         return self.task.run(instance, batches)
 
 
@@ -113,41 +115,38 @@ def _compared(key: KeyColumn) -> Column:
 def run_tasks(
     batch: DataFrame,
     task: Task,
-    table: PartitionTable,
+    route: Route,
+    order: tuple[int, ...],
     schema: T.StructType,
     *,
     plan_is_ours: bool,
 ) -> DataFrame:
     """The result of a batch, computed when it is consumed: one task per instance.
 
-    Where user code may stand between us and the job (it may coalesce or union the result), the
-    number of a task says nothing about the instance; then every instance gets a control row that
-    names it.
+    Spark starts tasks by their number; `order` says which instance gets which. Where user code may
+    stand between us and the job (it may coalesce or union the result), the number of a task says
+    nothing; then every row carries its instance, and a control row gives each instance at least
+    one.
     """
-    instance = _instance(table)
-    if not plan_is_ours:
-        batch = batch.unionByName(_control_rows(batch, table.instances), allowMissingColumns=True)
-        is_control = F.col(SIDE) == F.lit(CONTROL_CODE)
-        instance = F.when(is_control, F.col(HASH).cast("int")).otherwise(instance)
-    worker: Any = _Worker(task, instance_is_partition=plan_is_ours)
-    return batch.repartitionById(table.instances, instance).mapInArrow(worker, schema)
-
-
-def _instance(table: PartitionTable) -> Column:
-    """partition → instance as a constant array.
-
-    Written as one text literal that the optimiser folds: building it element by element would cost
-    a call into the JVM each, and as a constant it does not change the generated code.
-    """
-    text = ",".join(map(str, table.assignment))
-    array = F.split(F.lit(text), ",").cast(T.ArrayType(T.IntegerType()))
-    upper = F.shiftrightunsigned(F.col(HASH), HASH_SHIFT)
-    partition = F.shiftright(upper * F.lit(table.partitions), SCALE_SHIFT)
-    return F.get(array, partition.cast("int"))
+    position = [0] * route.instances
+    for place, number in enumerate(order):
+        position[number] = place
+    routed, instance = routing.visits(batch, route)
+    if plan_is_ours:
+        target = F.get(routing.constants(position), instance)
+    else:
+        routed = routed.withColumn(INSTANCE, instance)
+        control = _control_rows(batch, route.instances)
+        routed = routed.unionByName(control, allowMissingColumns=True)
+        target = F.get(routing.constants(position), F.col(INSTANCE))
+    worker: Any = _Worker(task, order if plan_is_ours else None)
+    return routed.repartitionById(route.instances, target).mapInArrow(worker, schema)
 
 
 def _control_rows(batch: DataFrame, instances: int) -> DataFrame:
     numbers = batch.sparkSession.range(0, instances, 1, numPartitions=1)
     return numbers.select(
-        F.lit(CONTROL_CODE).cast(T.ByteType()).alias(SIDE), F.col("id").alias(HASH)
+        F.lit(CONTROL_CODE).cast(T.ByteType()).alias(SIDE),
+        F.col("id").alias(HASH),
+        F.col("id").cast(T.IntegerType()).alias(INSTANCE),
     )

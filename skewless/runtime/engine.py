@@ -33,6 +33,7 @@ class Operator(Protocol):
     def fingerprint(self) -> dict[str, Any]: ...
     def initial_state(self, cores: int) -> OperatorState: ...
     def adopt(self, state: OperatorState, cores: int) -> OperatorState: ...
+    def order(self, state: OperatorState) -> tuple[int, ...]: ...
     def task(
         self,
         state: OperatorState,
@@ -54,6 +55,7 @@ class Attempt:
     names: BatchNames
     before: Commit
     state: OperatorState
+    order: tuple[int, ...]  # the instances as their tasks should start
     task: Any
 
 
@@ -103,11 +105,11 @@ class Engine:
             drop_bad_rows=self.drop_bad_rows,
             faults=self.faults,
         )
-        return Attempt(batch, names, before, state, task)
+        return Attempt(batch, names, before, state, self.operator.order(state), task)
 
     def missing(self, attempt: Attempt) -> list[int]:
         """The instances whose task has not run to its end."""
-        instances = range(attempt.state.table.instances)
+        instances = range(attempt.state.route.instances)
         directory = reports_of.DIRECTORY
         return [
             i
@@ -118,7 +120,7 @@ class Engine:
     def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
         """Publishes the commit of a batch whose tasks have all reported."""
         started = time.perf_counter()
-        instances = range(attempt.state.table.instances)
+        instances = range(attempt.state.route.instances)
         found = [read_report(self.storage, attempt.names.report(i)) for i in instances]
         reports = [r for r in found if r is not None]
         if len(reports) < len(found):

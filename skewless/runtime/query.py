@@ -7,8 +7,11 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
+from skewless.observe.balance import explain_balance
 from skewless.state.commit import CommitLog
 from skewless.state.lock import DirectoryLock
+
+_EXPLAINED = 10
 
 
 class Query:
@@ -75,6 +78,12 @@ class Query:
 
     def explain(self, extended: bool = False) -> None:
         self._query.explain(extended)
+
+    def explainBalance(self) -> None:  # noqa: N802 - named like explain
+        """Prints how the load is spread over the instances, what was moved lately, and why."""
+        batches = self._log.batches()[-_EXPLAINED:]
+        records = [r["progress"] for b in batches if (r := self._log.record(b)) is not None]
+        print(explain_balance(records))  # noqa: T201 - as explain does
 
     def _with_skewless(self, progress: Any) -> Any:
         batch = progress["batchId"]

@@ -59,7 +59,12 @@ class Step:
 
     def _result(self, batch: DataFrame, attempt: Attempt, plan_is_ours: bool) -> DataFrame:
         return run_tasks(
-            batch, attempt.task, attempt.state.table, self.schema, plan_is_ours=plan_is_ours
+            batch,
+            attempt.task,
+            attempt.state.route,
+            attempt.order,
+            self.schema,
+            plan_is_ours=plan_is_ours,
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skewless.errors import SkewlessError
-from skewless.routing.partitions import PartitionTable
+from skewless.routing.route import Route
 from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, StateError, Storage
 
@@ -24,7 +24,7 @@ class CheckpointError(SkewlessError):
 class OperatorState:
     """What one operator remembers between batches."""
 
-    table: PartitionTable
+    route: Route
     max_time_us: dict[str, int | None]  # per side: the largest event time seen
     watermark_us: int | None
     segments: tuple[Segment, ...] = ()
@@ -32,7 +32,7 @@ class OperatorState:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "table": {"instances": self.table.instances, "assignment": self.table.assignment},
+            "route": self.route.to_json(),
             "maxTimeUs": self.max_time_us,
             "watermarkUs": self.watermark_us,
             "segments": [s.to_json() for s in self.segments],
@@ -41,9 +41,8 @@ class OperatorState:
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> "OperatorState":
-        table = record["table"]
         return OperatorState(
-            table=PartitionTable(table["instances"], tuple(table["assignment"])),
+            route=Route.from_json(record["route"]),
             max_time_us=record["maxTimeUs"],
             watermark_us=record["watermarkUs"],
             segments=tuple(Segment.from_json(s) for s in record["segments"]),

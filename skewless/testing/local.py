@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
+from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import (
     HASH,
     LEFT_CODE,
+    REPLICA,
     RIGHT_CODE,
     SIDE,
     TIME,
@@ -23,10 +25,9 @@ from skewless.operators.join.layout import (
     slot_name,
 )
 from skewless.operators.join.operator import JoinOperator
-from skewless.operators.join.task import Limits
 from skewless.planning.hash import Hash
 from skewless.planning.policy import Policy
-from skewless.runtime.engine import Engine
+from skewless.runtime.engine import Attempt, Engine
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
@@ -127,12 +128,11 @@ class LocalJoin:
         attempt = self.engine.begin(number)
         faults = self.engine.faults
         faults.reach("before_sink", number)
-        rows = pa.concat_tables(
-            self._normalise(side, t) for side, t in zip(SIDES, batch, strict=True)
-        )
-        instances = attempt.state.table.route(rows.column(HASH).to_numpy().view(np.uint64))
+        sent = [self._visits(side, t, attempt) for side, t in zip(SIDES, batch, strict=True)]
+        rows = pa.concat_tables(table for table, _ in sent)
+        instances = np.concatenate([where for _, where in sent])
         results = []
-        for instance in range(attempt.state.table.instances):
+        for instance in attempt.order:
             mine = rows.filter(pa.array(instances == instance))
             results += list(attempt.task.run(instance, _batches(mine)))
         names = [c.name for c in self.operator.layout.output]
@@ -151,6 +151,19 @@ class LocalJoin:
             schema = self.left_schema if column.side == LEFT else self.right_schema
             name = column.name if column.name in schema.names else column.name[: -len("_right")]
             yield schema.field(name).type
+
+    def _visits(
+        self, side: str, table: pa.Table, attempt: Attempt
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The rows of a side as they go to instances, replicas marked."""
+        rows = self._normalise(side, table)
+        hashes = rows.column(HASH).to_numpy().view(np.uint64)
+        spread = spread_hash(rows.drop_columns([HASH]))
+        visits = attempt.state.route.visits(side, hashes, spread)  # type: ignore[arg-type]
+        code = LEFT_CODE if side == LEFT else RIGHT_CODE
+        codes = np.where(visits.home, code, code + REPLICA).astype(np.int8)
+        sent = rows.take(pa.array(visits.row)).set_column(0, SIDE, pa.array(codes))
+        return sent, visits.instance
 
     def _normalise(self, side: str, table: pa.Table) -> pa.Table:
         keys = table.select(list(self.on))

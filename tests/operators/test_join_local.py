@@ -3,6 +3,7 @@
 import errno
 import resource
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -11,12 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skewless.operators.join.balance import Balance
 from skewless.operators.join.bounds import Bounds
-from skewless.operators.join.task import BadRowError, Limits
+from skewless.operators.join.chunks import Limits
+from skewless.operators.join.intake import BadRowError
 from skewless.planning.hash import Hash
+from skewless.routing.partitions import PartitionTable, as_bitmap, partition_of
+from skewless.routing.route import Route
+from skewless.routing.splits import Split
 from skewless.state.storage import StateError
 from skewless.state.watermark import Delays
 from skewless.testing import POINTS, Fault, LocalJoin, assert_same_rows, join_oracle
+from skewless.testing.local import spread_hash
 
 LEFT = pa.schema(
     [("k", pa.string()), ("g", pa.int32()), ("lt", pa.timestamp("us", "UTC")), ("a", pa.int64())]
@@ -81,10 +88,11 @@ def run(
     *,
     instances: int = 3,
     faults: tuple[Fault, ...] = (),
+    join: type[LocalJoin] = LocalJoin,
     **options: object,
 ) -> None:
     micro = [None if x is None else x * 1_000_000 for x in (*within, *late)]
-    joined = LocalJoin(
+    joined = join(
         directory,
         on=["k", "g"],
         time=("lt", "rt"),
@@ -141,6 +149,67 @@ def test_kills_change_nothing(made, within, late, kills) -> None:
     faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
     with tempfile.TemporaryDirectory() as directory:
         run(directory, made, within, late, faults=faults)
+
+
+@st.composite
+def routes(draw: st.DrawFn) -> Route:
+    """Any route at all: random tables, split keys, groups, grids."""
+    instances = draw(st.integers(1, 5))
+    partitions = draw(st.sampled_from([5, 16]))
+    owners = draw(st.lists(st.integers(0, instances - 1), min_size=partitions, max_size=partitions))
+    table = PartitionTable(instances, tuple(owners))
+    kind = draw(st.sampled_from(["table", "table", "groups", "grid"]))
+    if kind != "table":
+        return Route(table, kind=kind, group=draw(st.integers(1, instances)))
+    hot = draw(st.lists(st.sampled_from(["", "x", "y", "hot"]), unique=True, max_size=3))
+    hashes = spread_hash(pa.table({"k": hot, "g": pa.array([0] * len(hot), pa.int32())}))
+    splits = []
+    for h, place in zip(hashes.tolist(), partition_of(hashes, partitions).tolist(), strict=True):
+        members = draw(st.lists(st.integers(0, instances - 1), unique=True, min_size=1, max_size=4))
+        splits.append(Split(h, place, tuple(members), draw(st.sampled_from(["left", "right"]))))
+    return Route(table, tuple(splits))
+
+
+class Restless(LocalJoin):
+    """Takes another route in every batch, whatever the policy says."""
+
+    ways: tuple[Route, ...] = ()
+
+    def step(self, number, batch) -> None:
+        way = self.ways[number % len(self.ways)]
+        plain = self.engine.operator.adopt
+
+        def adopt(state, cores):
+            everywhere = as_bitmap(range(way.partitions))
+            segments = tuple(replace(s, partitions=everywhere) for s in state.segments)
+            planner = {**state.planner, "balance": Balance.initial(way.instances).to_json()}
+            return replace(state, route=way, segments=segments, planner=planner)
+
+        object.__setattr__(self.engine.operator, "adopt", adopt)
+        try:
+            super().step(number, batch)
+        finally:
+            object.__setattr__(self.engine.operator, "adopt", plain)
+
+
+@given(
+    made=batches(),
+    within=bounds,
+    late=delays,
+    ways=st.lists(routes(), min_size=1, max_size=4),
+    small=st.booleans(),
+    kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=2),
+)
+@settings(max_examples=150)
+def test_a_route_that_changes_every_batch_changes_nothing(
+    made, within, late, ways, small, kills
+) -> None:
+    in_order = sorted(kills, key=lambda k: k[1])
+    faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
+    limits = Limits(run_bytes=1, chunk_bytes=1, chunk_rows=1) if small else Limits()
+    Restless.ways = tuple(ways)
+    with tempfile.TemporaryDirectory() as directory:
+        run(directory, made, within, late, faults=faults, join=Restless, limits=limits)
 
 
 def test_many_batches_are_compacted_and_forgotten(tmp_path) -> None:

@@ -6,11 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from skewless.load.report import Report
+from skewless.operators.join.balance import Balance, Round, next_round
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
+from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import Layout
-from skewless.operators.join.task import JoinTask, Limits
+from skewless.operators.join.task import JoinTask
 from skewless.planning.policy import Policy
+from skewless.routing.cont_rand import ContRandRouter
+from skewless.routing.join_matrix import JoinMatrixRouter
 from skewless.routing.partitions import as_bitmap
+from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
 from skewless.state.faults import Faults
@@ -32,24 +37,47 @@ class JoinOperator:
     limits: Limits = field(default_factory=Limits)
 
     def initial_state(self, cores: int) -> OperatorState:
+        route = self._route(cores)
         return OperatorState(
-            table=self.policy.table(cores),
+            route=route,
             max_time_us=dict.fromkeys(SIDES),
             watermark_us=None,
-            planner=self.policy.describe(),
+            planner=self._planner(Balance.initial(route.instances)),
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
         """The committed state under today's policy; state is shared, so nothing has to move."""
-        table = self.policy.table(cores)
-        same_policy = state.planner == self.policy.describe()
-        if same_policy and table.instances == state.table.instances:
+        route = self._route(cores)
+        same_policy = state.planner["policy"] == self.policy.describe()
+        if same_policy and route.instances == state.route.instances:
             return state
         segments = state.segments
-        if table.partitions != state.table.partitions:
-            everywhere = as_bitmap(range(table.partitions))
+        if route.partitions != state.route.partitions:
+            everywhere = as_bitmap(range(route.partitions))
             segments = tuple(replace(s, partitions=everywhere) for s in segments)
-        return replace(state, table=table, segments=segments, planner=self.policy.describe())
+        planner = self._planner(Balance.initial(route.instances))
+        return replace(state, route=route, segments=segments, planner=planner)
+
+    def order(self, state: OperatorState) -> tuple[int, ...]:
+        """The instances in the order in which their tasks should start."""
+        return tuple(state.planner["balance"]["order"])
+
+    def _route(self, cores: int) -> Route:
+        table = self.policy.table(cores)
+        routing = getattr(self.policy, "routing", None)
+        router = None if routing is None else routing(cores)
+        if isinstance(router, ContRandRouter):
+            return Route(table, kind="groups", group=router.group)
+        if isinstance(router, JoinMatrixRouter):
+            return Route(table, kind="grid")
+        return Route(table)
+
+    def _planner(self, balance: Balance, last: Round | None = None) -> dict[str, Any]:
+        return {
+            "policy": self.policy.describe(),
+            "balance": balance.to_json(),
+            "round": None if last is None else last.to_json(),
+        }
 
     def task(
         self,
@@ -67,7 +95,7 @@ class JoinOperator:
             layout=self.layout,
             bounds=self.bounds,
             delays=self.delays,
-            table=state.table,
+            route=state.route,
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
             segments=state.segments,
@@ -87,11 +115,16 @@ class JoinOperator:
         gone = {name for report in reports for name in report.replaced}
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
+        live = tuple(s for s in segments if not expired(s, keep))
+        balance = Balance.from_json(state.planner["balance"])
+        turn = next_round(self.policy, state.route, balance, reports, live)
         return replace(
             state,
+            route=turn.route,
             max_time_us=max_time,
             watermark_us=watermark,
-            segments=tuple(s for s in segments if not expired(s, keep)),
+            segments=live,
+            planner=self._planner(turn.balance, turn),
         )
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
@@ -101,9 +134,10 @@ class JoinOperator:
         mean = sum(cpu) / len(cpu)
         return {
             "operator": "join",
-            "instances": state.table.instances,
+            "instances": len(reports),
             "watermark": _iso(state.watermark_us),
             "rows": _total(reports, "rows"),
+            "replicas": _total(reports, "replicas"),
             "late": _total(reports, "late"),
             "nullKeys": _total(reports, "null_keys"),
             "badRows": _total(reports, "bad_rows"),
@@ -114,7 +148,7 @@ class JoinOperator:
                 "matches": [r.matches for r in by_instance],
             },
             "imbalance": round(max(cpu) / mean, 4) if mean else 1.0,
-            "balance": self.policy.describe(),
+            "balance": {**self.policy.describe(), **(state.planner["round"] or {})},
             "state": {
                 "rows": {
                     side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES

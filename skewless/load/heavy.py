@@ -1,0 +1,62 @@
+"""Finds the heavy keys of a task, exactly: its rows are sorted by hash, so groups are runs."""
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.load.report import HotKeyLoad
+
+# A key is worth a line of its own when it is this share of the task's rows or matches.
+_SHARE = 0.01
+# A sketch would bound the memory of a stream; a sorted batch gives exact counts for less.
+_MOST = 64
+
+
+class KeyLoads:
+    """Rows and matches of the keys of one task that stand out."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]] = {
+            "left": [],
+            "right": [],
+        }
+        self._matches: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]] = []
+
+    def add_rows(self, side: str, hashes: npt.NDArray[np.uint64]) -> None:
+        """Rows of a side, sorted by hash."""
+        self._rows[side].append(_heavy(hashes, np.ones(len(hashes), np.int64)))
+
+    def add_matches(self, hashes: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> None:
+        """Matches of rows, sorted by hash."""
+        self._matches.append(_heavy(hashes, counts))
+
+    def heaviest(self) -> list[HotKeyLoad]:
+        """The keys that stand out in rows or matches, heaviest first."""
+        rows = {side: _summed(found) for side, found in self._rows.items()}
+        matches = _summed(self._matches)
+        hashes = {*rows["left"], *rows["right"], *matches}
+        loads = [
+            HotKeyLoad(h, rows["left"].get(h, 0), rows["right"].get(h, 0), matches.get(h, 0))
+            for h in hashes
+        ]
+        loads.sort(key=lambda k: (-(k.left_rows + k.right_rows + k.matches), k.hash))
+        return loads[:_MOST]
+
+
+def _heavy(
+    hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The hashes whose weights together are at least `_SHARE` of all, with their sums."""
+    begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    sums = np.add.reduceat(weights, begins)
+    stands_out = sums >= max(2.0, _SHARE * float(weights.sum()))
+    return hashes[begins[stands_out]], sums[stands_out]
+
+
+def _summed(
+    found: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]],
+) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for hashes, sums in found:
+        for h, n in zip(hashes.tolist(), sums.tolist(), strict=True):
+            total[h] = total.get(h, 0) + n
+    return total

@@ -1,0 +1,1 @@
+"""Turns records of progress into what people read."""

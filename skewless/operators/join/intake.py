@@ -1,0 +1,156 @@
+"""Takes in the rows of one instance: counts what cannot match, sorts what can."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skewless.errors import SkewlessError
+from skewless.kernels.intervals import MAX_TIME
+from skewless.kernels.runs import SortedRun, concatenate, sort_run
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, is_late, merged_max
+from skewless.operators.join.layout import (
+    CONTROL_CODE,
+    HASH,
+    INSTANCE,
+    LEFT_CODE,
+    REPLICA,
+    RIGHT_CODE,
+    SIDE,
+    TIME,
+    Layout,
+)
+from skewless.state.segment import times_us
+from skewless.state.watermark import Delays
+
+OTHER = {LEFT: RIGHT, RIGHT: LEFT}
+_CODE = {LEFT: LEFT_CODE, RIGHT: RIGHT_CODE}
+
+
+class BadRowError(SkewlessError):
+    """A row that cannot be joined, while the option badRows says "fail"."""
+
+
+class Intake:
+    """Counts per side over all the rows of one instance's batch."""
+
+    def __init__(
+        self, layout: Layout, delays: Delays, watermark_us: int | None, drop_bad_rows: bool
+    ) -> None:
+        self._layout = layout
+        self._delays = delays
+        self._watermark_us = watermark_us
+        self._drop_bad_rows = drop_bad_rows
+        self.rows = dict.fromkeys(SIDES, 0)
+        self.replicas = dict.fromkeys(SIDES, 0)
+        self.late = dict.fromkeys(SIDES, 0)
+        self.null_keys = dict.fromkeys(SIDES, 0)
+        self.bad_rows = dict.fromkeys(SIDES, 0)
+        self.max_time_us: dict[str, int | None] = dict.fromkeys(SIDES)
+
+    def sort(self, rows: pa.RecordBatch, side: str) -> tuple[SortedRun, SortedRun]:
+        """The rows of a side that can match, sorted: those at home here, and the replicas."""
+        codes = rows.column(SIDE).to_numpy()
+        home = codes == _CODE[side]
+        replica = codes == _CODE[side] + REPLICA
+        self.rows[side] += int(home.sum())
+        times, bad = _times_and_bad(rows.column(TIME))
+        usable = np.ones(len(times), np.bool_)
+        if bad is not None:
+            self._refuse(rows, side, home & bad)
+            usable &= ~bad
+        seen = home & usable
+        if seen.any():
+            newest = int(times[seen].max())
+            self.max_time_us = merged_max(self.max_time_us, {side: newest, OTHER[side]: None})
+        late_until = is_late(side, self._watermark_us, self._delays)
+        if late_until is not None:
+            late = usable & (times <= late_until)
+            self.late[side] += int((home & late).sum())
+            usable &= ~late
+        for key in self._layout.key_columns:
+            if rows.column(key).null_count:
+                null = usable & _nulls(rows.column(key))
+                self.null_keys[side] += int((home & null).sum())
+                usable &= ~null
+        replica &= usable
+        self.replicas[side] += int(replica.sum())
+        return self._run(rows, side, times, home & usable), self._run(rows, side, times, replica)
+
+    def _run(
+        self,
+        rows: pa.RecordBatch,
+        side: str,
+        times: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.bool_],
+    ) -> SortedRun:
+        return sort_run(
+            rows.column(HASH).to_numpy().view(np.uint64),
+            times,
+            rows.select(list(self._layout.stored_columns(side))),
+            self._layout.key_columns,
+            np.flatnonzero(chosen),
+            self._layout.hash_is_key,
+        )
+
+    def _refuse(self, rows: pa.RecordBatch, side: str, bad: npt.NDArray[np.bool_]) -> None:
+        count = int(bad.sum())
+        self.bad_rows[side] += count
+        if not count or self._drop_bad_rows:
+            return
+        at = int(np.flatnonzero(bad)[0])
+        shown = {
+            column.name: rows.column(column.column)[at].as_py()
+            for column in self._layout.output
+            if column.side == side
+        }
+        raise BadRowError(
+            f"bad row: the {side} input has a row whose event time is null, or too far from 1970: "
+            f"{shown} ({count} such rows in this task). Mend the input, or start with "
+            '.option("badRows", "drop")'
+        )
+
+
+def gather(
+    batches: Iterator[pa.RecordBatch], run_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """The input in pieces of about `run_bytes`, each with whether it is the last."""
+    pending: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if size >= run_bytes:
+            yield concatenate(pending), False
+            pending, size = [], 0
+        if batch.num_rows:
+            pending.append(batch)
+            size += batch.nbytes
+    if pending:
+        yield concatenate(pending), True
+
+
+def without_control(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
+    """Takes the control row out, and reads the instance where the rows carry it."""
+    named = None
+    if INSTANCE in rows.schema.names and rows.num_rows:
+        named = int(rows.column(INSTANCE)[0].as_py())
+    data = rows.column(SIDE).to_numpy() != CONTROL_CODE
+    return rows if data.all() else rows.filter(pa.array(data)), named
+
+
+def _times_and_bad(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    """Event times in microseconds, and which of them cannot be used; None where all can."""
+    nulls = None
+    if column.null_count:
+        nulls = _nulls(column)
+        column = column.fill_null(pa.scalar(0, column.type))
+    times = times_us(column)
+    if not len(times) or (int(times.min()) > -MAX_TIME and int(times.max()) < MAX_TIME):
+        return times, nulls
+    far = (times <= -MAX_TIME) | (times >= MAX_TIME)
+    return times, far if nulls is None else far | nulls
+
+
+def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
