@@ -1,22 +1,137 @@
-"""The default policy: chooses the number of instances, then routes by hash."""
+"""The default policy: keeps every instance equally busy, and splits keys that none can hold."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from skewless.planning.hash import Hash
-from skewless.routing.partitions import PartitionTable
+import numpy as np
+import numpy.typing as npt
+
+from skewless.errors import bad_argument
+from skewless.load.imbalance import falls, overload
+from skewless.planning.hotkeys import SplitChoice, choose_splits
+from skewless.planning.measure import Measured, without_split_keys
+from skewless.planning.plan import Plan, moves_between, stay
+from skewless.planning.policy import check_instances, check_number, check_whole
+from skewless.planning.search import rebalance, standing
+from skewless.planning.snapshot import Loads, Snapshot
+from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+
+_MEASURE = Measured()
+_PARTITIONS = 256
+_PARTITIONS_PER_INSTANCE = 16
+# Once it acts, Auto balances to this share of the threshold, so that small changes of the load do
+# not make it act again.
+AIM = 0.5
+# An instance above the threshold for the first time may be noise, and has to be so twice in a row;
+# one that is so many times above the threshold is acted on at once.
+_ALARM = 3.0
 
 
 @dataclass(frozen=True)
 class Auto:
-    """One instance per core of the session.
+    """One instance per core of the session, unless `instances` says otherwise.
+
+    Moves partitions when the straggler is more than `threshold` above what could be reached, at
+    most `max_moves` a round (None: a quarter of all), and shares hot keys out if `split`.
 
     >>> Auto().table(cores=8).instances
     8
     """
 
+    instances: int | None = None
+    threshold: float = 0.1
+    max_moves: int | None = None
+    split: bool = True
+
+    def __post_init__(self) -> None:
+        if self.instances is not None:
+            check_instances(self.instances)
+        check_number("threshold", self.threshold, 0.0)
+        if self.max_moves is not None:
+            check_whole("max_moves", self.max_moves, 1, MAX_PARTITIONS)
+        if not isinstance(self.split, bool):
+            raise bad_argument("split", self.split, "True or False")
+
     def table(self, cores: int) -> PartitionTable:
-        return Hash(max(1, cores)).table(cores)
+        instances = max(1, cores) if self.instances is None else self.instances
+        # More partitions than plain hashing has: they are the units that can be moved.
+        per_instance = max(_PARTITIONS_PER_INSTANCE, -(-_PARTITIONS // instances))
+        partitions = min(per_instance, MAX_PARTITIONS // instances) * instances
+        return round_robin(instances, partitions)
 
     def describe(self) -> dict[str, Any]:
-        return {"policy": "Auto"}
+        return {
+            "policy": "Auto",
+            "instances": self.instances,
+            "threshold": self.threshold,
+            "max_moves": self.max_moves,
+            "split": self.split,
+        }
+
+    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+        loads = _MEASURE.loads(snapshot, snapshot.table, snapshot.splits)
+        keys = self._split_keys(snapshot, loads, state)
+        rest, shares = without_split_keys(snapshot, keys.splits)
+        owners = snapshot.table.owners
+        balance = standing(rest, owners, shares)
+        above = np.flatnonzero(balance.excess > self.threshold).tolist()
+        memory = {
+            "above": above,
+            "cool": {str(key): rounds for key, rounds in keys.cool_rounds.items()},
+        }
+        acts = (
+            not set(above).isdisjoint(state.get("above", ()))
+            or balance.excess.max() > _ALARM * self.threshold
+        )
+        changes_splits = set(keys.splits) != set(snapshot.splits)
+        if not (acts or changes_splits):
+            within = f"the straggler is within {self.threshold:.0%} of what can be reached"
+            reason = f"instance {above[0]} may be a straggler: waits a round" if above else within
+            return stay(snapshot, reason, overload(loads)), memory
+        new = owners
+        if above:
+            new = rebalance(
+                rest,
+                snapshot.stored,
+                owners,
+                shares,
+                tolerance=AIM * self.threshold,
+                max_moves=self.max_moves or max(1, snapshot.table.partitions // 4),
+            )
+        plan = self._plan(snapshot, new, keys, loads)
+        after = _MEASURE.loads(snapshot, plan.table, plan.splits)
+        if not (falls(loads, after) or keys.folded):
+            return stay(snapshot, "no move would relieve the straggler", overload(loads)), memory
+        return plan, memory
+
+    def _split_keys(self, snapshot: Snapshot, loads: Loads, state: dict[str, Any]) -> SplitChoice:
+        if not self.split:
+            return SplitChoice((), {}, 0, len(snapshot.splits))
+        cool = {int(key): int(rounds) for key, rounds in state.get("cool", {}).items()}
+        return choose_splits(snapshot, loads, cool)
+
+    def _plan(
+        self, snapshot: Snapshot, owners: npt.NDArray[np.int64], keys: SplitChoice, loads: Loads
+    ) -> Plan:
+        table = snapshot.table
+        if (owners != table.owners).any():
+            table = PartitionTable(table.instances, tuple(owners.tolist()))
+        moves = moves_between(snapshot.table, table)
+        before = overload(loads)
+        after = overload(_MEASURE.loads(snapshot, table, keys.splits))
+        parts = [f"the straggler is {before:.0%} above the mean"]
+        if keys.split:
+            parts.append(f"{keys.split} hot keys are split")
+        if keys.folded:
+            parts.append(f"{keys.folded} cool keys are folded back")
+        if moves:
+            parts.append(f"{len(moves)} partitions move")
+        return Plan(
+            table=table,
+            moves=moves,
+            splits=keys.splits,
+            reason="; ".join(parts),
+            imbalance_before=before,
+            imbalance_after=after,
+            moved_rows=float(snapshot.stored[[move.partition for move in moves]].sum()),
+        )

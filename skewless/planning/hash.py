@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from skewless.errors import bad_argument
+from skewless.load.imbalance import imbalance
+from skewless.planning.plan import Plan, stay
+from skewless.planning.policy import check_instances
+from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
 
 _PARTITIONS = 256
@@ -20,11 +23,7 @@ class Hash:
     instances: int
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.instances, int) and not isinstance(self.instances, bool)
-        if not whole or not 1 <= self.instances <= MAX_PARTITIONS:
-            raise bad_argument(
-                "instances", self.instances, f"a whole number from 1 to {MAX_PARTITIONS:,}"
-            )
+        check_instances(self.instances)
 
     def table(self, cores: int) -> PartitionTable:
         # A multiple of the instances, so that each owns equally many partitions.
@@ -33,3 +32,7 @@ class Hash:
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "Hash", "instances": self.instances}
+
+    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+        loads = snapshot.by_instance(snapshot.load)
+        return stay(snapshot, "plain hashing moves nothing", imbalance(loads)), {}

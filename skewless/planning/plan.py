@@ -1,8 +1,18 @@
 """What a planner proposes, and the one place where a proposal is checked before it is enacted."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from skewless.routing.partitions import PartitionTable
+import numpy as np
+
+from skewless.errors import SkewlessError
+from skewless.load.imbalance import falls
+from skewless.planning.measure import Measure, Measured
+from skewless.planning.snapshot import Snapshot
+from skewless.routing.partitions import PartitionTable, partition_of
+from skewless.routing.splits import Split as Split
+
+SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -15,21 +25,12 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Split:
-    """A hot key whose rows are shared by several instances; `replicated` is the side whose rows of
-    the current batch go to all of them."""
-
-    hash: int
-    partition: int
-    members: tuple[int, ...]
-    replicated: str
-
-
-@dataclass(frozen=True)
 class Plan:
     """The complete next routing: a table, the keys that are split, and why.
 
-    Doing nothing is a plan too: the same table and splits, with the reason.
+    Doing nothing is a plan too: the same table and splits, with the reason. The imbalance is that
+    which the policy steers by, on the loads that its `measure` gives: the degree of eq. 13, or for
+    Auto the straggler's share above the mean.
     """
 
     table: PartitionTable
@@ -39,3 +40,136 @@ class Plan:
     imbalance_before: float
     imbalance_after: float
     moved_rows: float
+    measure: Measure = field(default_factory=Measured)
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether nothing moves. Keys may still be split or folded back."""
+        return not self.moves
+
+
+class PlanError(SkewlessError):
+    """A plan that must not be enacted; a planner's fault, never the data's."""
+
+
+class PlacementError(PlanError):
+    """The plan's table does not place the snapshot's partitions on the snapshot's instances."""
+
+
+class MovesError(PlanError):
+    """The listed moves are not the difference between the two tables."""
+
+
+class TooManyMovesError(PlanError):
+    """More partitions move than a round may move."""
+
+
+class SplitError(PlanError):
+    """A split that cannot be routed."""
+
+
+class NoGainError(PlanError):
+    """Something moves, and the instances are not more evenly loaded for it."""
+
+
+def validate(plan: Plan, snapshot: Snapshot, *, max_moves: int | None = None) -> None:
+    """Raise the `PlanError` that says what is wrong with a plan; a sound one passes silently.
+
+    Doing nothing is always sound. What folds a key back may cost balance, for a key that has
+    cooled is worth more on one instance; everything else must make the loads fall.
+    """
+    _check_placement(plan, snapshot)
+    _check_moves(plan, snapshot)
+    if max_moves is not None and len(plan.moves) > max_moves:
+        raise TooManyMovesError(f"moves: got {len(plan.moves)}; takes at most {max_moves} a round")
+    _check_splits(plan, snapshot)
+    kept = {split.hash for split in plan.splits}
+    folds = any(split.hash not in kept for split in snapshot.splits)
+    changes = bool(plan.moves) or set(plan.splits) != set(snapshot.splits)
+    if changes and not folds:
+        before = plan.measure.loads(snapshot, snapshot.table, snapshot.splits)
+        after = plan.measure.loads(snapshot, plan.table, plan.splits)
+        if not falls(before, after):
+            raise NoGainError(
+                f"moves: {len(plan.moves)} partitions move and {len(plan.splits)} keys are split, "
+                f"but the straggler's load goes from {before.max():g} to {after.max():g}"
+            )
+
+
+def moves_between(old: PartitionTable, new: PartitionTable) -> tuple[Move, ...]:
+    """The partitions whose instance differs, in order.
+
+    >>> moves_between(PartitionTable(2, (0, 0)), PartitionTable(2, (0, 1)))
+    (Move(partition=1, source=0, target=1),)
+    """
+    changed = np.flatnonzero(old.owners != new.owners)
+    return tuple(
+        Move(p, source, target)
+        for p, source, target in zip(
+            changed.tolist(),
+            old.owners[changed].tolist(),
+            new.owners[changed].tolist(),
+            strict=True,
+        )
+    )
+
+
+def stay(snapshot: Snapshot, reason: str, imbalance: float, measure: Measure | None = None) -> Plan:
+    """The plan that does nothing."""
+    return Plan(
+        table=snapshot.table,
+        moves=(),
+        splits=snapshot.splits,
+        reason=reason,
+        imbalance_before=imbalance,
+        imbalance_after=imbalance,
+        moved_rows=0.0,
+        measure=measure or Measured(),
+    )
+
+
+def _check_placement(plan: Plan, snapshot: Snapshot) -> None:
+    old, new = snapshot.table, plan.table
+    if (new.partitions, new.instances) != (old.partitions, old.instances):
+        raise PlacementError(
+            f"table: got {new.partitions} partitions on {new.instances} instances; takes "
+            f"{old.partitions} on {old.instances}"
+        )
+
+
+def _check_moves(plan: Plan, snapshot: Snapshot) -> None:
+    expected = moves_between(snapshot.table, plan.table)
+    listed = sorted(plan.moves, key=lambda move: move.partition)
+    if tuple(listed) != expected:
+        wrong = sorted(set(plan.moves) ^ set(expected), key=lambda move: move.partition)
+        named = wrong[0] if wrong else f"{len(listed)} moves, some of them twice"
+        raise MovesError(f"moves: got {named}; takes the difference between the two tables")
+    moved = float(snapshot.stored[[move.partition for move in plan.moves]].sum())
+    if not np.isclose(moved, plan.moved_rows):
+        raise MovesError(f"moved_rows: got {plan.moved_rows:g}; takes {moved:g}")
+
+
+def _check_splits(plan: Plan, snapshot: Snapshot) -> None:
+    _refuse_repeated([split.hash for split in plan.splits], "splits", "one split per key")
+    for split in plan.splits:
+        named = f"split of key {split.hash:#018x}"
+        _refuse_repeated(split.members, f"{named}: members", "distinct instances")
+        if len(split.members) < 2:
+            raise SplitError(f"{named}: got {len(split.members)} members; takes at least 2")
+        for member in split.members:
+            if not 0 <= member < snapshot.table.instances:
+                raise SplitError(
+                    f"{named}: got member {member}; takes instances from 0 to "
+                    f"{snapshot.table.instances - 1}"
+                )
+        right = int(partition_of(np.array([split.hash], np.uint64), snapshot.table.partitions)[0])
+        if split.partition != right:
+            raise SplitError(f"{named}: got partition {split.partition}; takes {right}")
+        if split.replicated not in SIDES:
+            raise SplitError(f"{named}: got replicated {split.replicated!r}; takes {SIDES}")
+
+
+def _refuse_repeated(values: Sequence[int], name: str, takes: str) -> None:
+    if len(set(values)) != len(values):
+        repeated = next(v for v in values if list(values).count(v) > 1)
+        raise SplitError(f"{name}: got {repeated} twice; takes {takes}")

@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.errors import SkewlessError
+from skewless.load.resources import per_instance
 from skewless.routing.partitions import PartitionTable
+from skewless.routing.splits import Split
 
 Loads = npt.NDArray[np.float64]
 
@@ -28,7 +30,8 @@ class Snapshot:
 
     Arrays have one entry per partition. `load` is measured work (CPU milliseconds per batch, spread
     over the partitions of an instance by their rows and matches); `stored` the rows in state;
-    `queued` the rows that arrived in the batch.
+    `queued` the rows that arrived in the batch. What a split key cost on any instance counts in its
+    partition and in its hot key; a split key that is missing from `hot_keys` has no load.
     """
 
     table: PartitionTable
@@ -36,6 +39,7 @@ class Snapshot:
     stored: Loads
     queued: Loads
     hot_keys: tuple[HotKey, ...] = ()
+    splits: tuple[Split, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("load", "stored", "queued"):
@@ -50,6 +54,4 @@ class Snapshot:
 
     def by_instance(self, values: Loads) -> Loads:
         """The sum per instance of a value per partition."""
-        owners = np.asarray(self.table.assignment)
-        summed = np.bincount(owners, weights=values, minlength=self.table.instances)
-        return summed.astype(np.float64, copy=False)
+        return per_instance(values, self.table.owners, self.table.instances)

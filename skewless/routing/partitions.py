@@ -50,17 +50,20 @@ class PartitionTable:
         return len(self.assignment)
 
     @cached_property
-    def _array(self) -> npt.NDArray[np.int64]:
-        return np.asarray(self.assignment, np.int64)
+    def owners(self) -> npt.NDArray[np.int64]:
+        """The assignment as an array, not to be written to."""
+        owners = np.asarray(self.assignment, np.int64)
+        owners.flags.writeable = False
+        return owners
 
     def route(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """The instance of every hash."""
-        routed: npt.NDArray[np.int64] = self._array[partition_of(hashes, self.partitions)]
+        routed: npt.NDArray[np.int64] = self.owners[partition_of(hashes, self.partitions)]
         return routed
 
     def partitions_of(self, instance: int) -> frozenset[int]:
         """The partitions that an instance owns."""
-        return frozenset(np.flatnonzero(self._array == instance).tolist())
+        return frozenset(np.flatnonzero(self.owners == instance).tolist())
 
 
 def round_robin(instances: int, partitions: int) -> PartitionTable:

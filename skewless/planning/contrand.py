@@ -1,0 +1,41 @@
+"""The baseline BiStream-ContRand: a key's rows are scattered over a group, and probe all of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from skewless.load.imbalance import imbalance
+from skewless.planning.hash import Hash
+from skewless.planning.plan import Plan, stay
+from skewless.planning.policy import check_instances, check_whole
+from skewless.planning.snapshot import Snapshot
+from skewless.routing.cont_rand import ContRandRouter
+from skewless.routing.partitions import PartitionTable
+
+
+@dataclass(frozen=True)
+class ContRand:
+    """Hash to a group of instances, store on a random member, probe every member.
+
+    >>> ContRand(instances=4, group=2).routing(cores=2).group
+    2
+    """
+
+    instances: int
+    group: int = 2
+
+    def __post_init__(self) -> None:
+        check_instances(self.instances)
+        check_whole("group", self.group, 1, self.instances)
+
+    def table(self, cores: int) -> PartitionTable:
+        return Hash(self.instances).table(cores)
+
+    def routing(self, cores: int) -> ContRandRouter:
+        return ContRandRouter(self.table(cores), self.group)
+
+    def describe(self) -> dict[str, Any]:
+        return {"policy": "ContRand", "instances": self.instances, "group": self.group}
+
+    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+        loads = snapshot.by_instance(snapshot.load)
+        return stay(snapshot, "groups are fixed: nothing moves", imbalance(loads)), {}

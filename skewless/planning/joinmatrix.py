@@ -1,0 +1,39 @@
+"""The baseline Join-Matrix: rows cross a grid of instances, whatever their keys."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from skewless.load.imbalance import imbalance
+from skewless.planning.hash import Hash
+from skewless.planning.plan import Plan, stay
+from skewless.planning.policy import check_instances
+from skewless.planning.snapshot import Snapshot
+from skewless.routing.join_matrix import JoinMatrixRouter
+from skewless.routing.partitions import PartitionTable
+
+
+@dataclass(frozen=True)
+class JoinMatrix:
+    """A left row goes to a random row of the grid, a right row to a random column.
+
+    >>> JoinMatrix(instances=4).routing(cores=2).instances
+    4
+    """
+
+    instances: int
+
+    def __post_init__(self) -> None:
+        check_instances(self.instances)
+
+    def table(self, cores: int) -> PartitionTable:
+        return Hash(self.instances).table(cores)
+
+    def routing(self, cores: int) -> JoinMatrixRouter:
+        return JoinMatrixRouter(self.instances)
+
+    def describe(self) -> dict[str, Any]:
+        return {"policy": "JoinMatrix", "instances": self.instances}
+
+    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+        loads = snapshot.by_instance(snapshot.load)
+        return stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads)), {}

@@ -1,0 +1,168 @@
+"""Ls-Stream: stragglers hand partitions to the lightest instances, chosen by annealing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.load.imbalance import imbalance
+from skewless.load.resources import per_instance, resources
+from skewless.planning.annealing import CHAINS, Straggler, choose_migrations
+from skewless.planning.measure import Resources
+from skewless.planning.plan import Plan, moves_between, stay
+from skewless.planning.policy import check_instances, check_number, check_partitions, check_whole
+from skewless.planning.snapshot import Loads, Snapshot
+from skewless.routing.partitions import PartitionTable, round_robin
+
+Owners = npt.NDArray[np.int64]
+
+# Pairings of stragglers with the lightest instances in one round; what is left waits for the next.
+_PAIRINGS = 64
+# Flags of all chains that are annealed at once; bounds the memory.
+_FLAGS_AT_ONCE = 2**24
+
+
+@dataclass(frozen=True)
+class LsStream:
+    """The paper's policy: migrates when the imbalance degree passes `threshold` (α).
+
+    `gamma` (γ) weighs memory against comparisons; `cooling` (η) is what is left of the temperature
+    after each step of the annealing.
+
+    >>> LsStream(instances=4).table(cores=2).partitions
+    256
+    """
+
+    instances: int
+    partitions: int = 256
+    threshold: float = 1.0
+    gamma: float = 0.5
+    cooling: float = 0.8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_instances(self.instances)
+        check_partitions(self.partitions, self.instances)
+        check_number("threshold", self.threshold, 0.0)
+        check_number("gamma", self.gamma, 0.0, 1.0)
+        check_number("cooling", self.cooling, 0.0, 0.99)
+        check_whole("seed", self.seed, 0, 2**63)
+
+    def table(self, cores: int) -> PartitionTable:
+        return round_robin(self.instances, self.partitions)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "policy": "LsStream",
+            "instances": self.instances,
+            "partitions": self.partitions,
+            "threshold": self.threshold,
+            "gamma": self.gamma,
+            "cooling": self.cooling,
+            "seed": self.seed,
+        }
+
+    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+        measure = Resources(self.gamma)
+        before = imbalance(measure.loads(snapshot, snapshot.table))
+        if before <= self.threshold:
+            reason = f"imbalance degree {before:.2f} is within {self.threshold:g}"
+            return stay(snapshot, reason, before, measure), state
+        rounds = int(state.get("rounds", 0)) + 1
+        owners = self._migrate(snapshot, np.random.default_rng([self.seed, rounds]))
+        table = PartitionTable(snapshot.table.instances, tuple(owners.tolist()))
+        moves = moves_between(snapshot.table, table)
+        if not moves:
+            reason = f"imbalance degree {before:.2f}: no partition of a straggler can move"
+            return stay(snapshot, reason, before, measure), {"rounds": rounds}
+        after = imbalance(measure.loads(snapshot, table))
+        sources = len({move.source for move in moves})
+        plan = Plan(
+            table=table,
+            moves=moves,
+            splits=(),
+            reason=f"imbalance degree {before:.2f} is above {self.threshold:g}: {len(moves)} "
+            f"partitions leave {sources} stragglers",
+            imbalance_before=before,
+            imbalance_after=after,
+            moved_rows=float(snapshot.stored[[move.partition for move in moves]].sum()),
+            measure=measure,
+        )
+        return plan, {"rounds": rounds}
+
+    def _migrate(self, snapshot: Snapshot, rng: np.random.Generator) -> Owners:
+        """Pair stragglers with the lightest instances until LI ≤ α or nothing improves."""
+        owners = snapshot.table.owners.copy()
+        instances = snapshot.table.instances
+        loads = resources(snapshot.stored, snapshot.queued, self.gamma)
+        by_instance = per_instance(loads, owners, instances)
+        mean = float(by_instance.mean())
+        stuck = np.zeros(instances, np.bool_)
+        one_pair = False
+        for _ in range(_PAIRINGS):
+            if imbalance(by_instance) <= self.threshold:
+                break
+            pairs = self._pairs(by_instance, mean, stuck, one_pair)
+            if not pairs:
+                break
+            moved = self._relieve(pairs, snapshot, loads, by_instance, owners, rng)
+            by_instance = per_instance(loads, owners, instances)
+            # A straggler that not even the lightest instance can relieve is left alone.
+            if not moved and len(pairs) == 1:
+                stuck[pairs[0][0]] = True
+            one_pair = not moved
+        return owners
+
+    def _pairs(
+        self, by_instance: Loads, mean: float, stuck: npt.NDArray[np.bool_], one: bool
+    ) -> list[tuple[int, int]]:
+        """The heaviest with the lightest, the second heaviest with the second lightest, …"""
+        above = int(((by_instance > mean * (1 + self.threshold)) & ~stuck).sum())
+        # Idle instances count when they are what makes LI: beside a straggler that cannot be
+        # relieved there will always be some, and filling them would bring LI no further down.
+        idle = mean - float(by_instance.min()) >= float(by_instance.max()) - mean
+        below = int((by_instance < mean * (1 - self.threshold)).sum()) if idle else 0
+        count = min(max(above, below), len(by_instance) // 2, 1 if one else len(by_instance))
+        order = by_instance.argsort(kind="stable")
+        high = order[::-1][~stuck[order[::-1]]][:count].tolist()
+        pairs = zip(high, order[:count].tolist(), strict=False)
+        return [(h, low) for h, low in pairs if by_instance[h] > by_instance[low]]
+
+    def _relieve(
+        self,
+        pairs: list[tuple[int, int]],
+        snapshot: Snapshot,
+        loads: Loads,
+        by_instance: Loads,
+        owners: Owners,
+        rng: np.random.Generator,
+    ) -> bool:
+        """Move what annealing chooses for every pair; whether anything moved."""
+        ceiling = float(by_instance.mean()) * (1 + self.threshold)
+        rates = per_instance(snapshot.queued, owners, len(by_instance))
+        order = owners.argsort(kind="stable")
+        ends = np.searchsorted(owners[order], np.arange(len(by_instance) + 1))
+        owned = [order[ends[high] : ends[high + 1]] for high, _ in pairs]
+        # As many pairs at once as the memory bound allows for the longest list of partitions.
+        at_once = max(1, _FLAGS_AT_ONCE // (CHAINS * max(len(units) for units in owned)))
+        moved = False
+        for start in range(0, len(pairs), at_once):
+            batch = range(start, min(start + at_once, len(pairs)))
+            stragglers = [
+                Straggler(
+                    load=float(by_instance[pairs[i][0]]),
+                    load_of_lightest=float(by_instance[pairs[i][1]]),
+                    rate=float(rates[pairs[i][0]]),
+                    rate_of_lightest=float(rates[pairs[i][1]]),
+                    loads=loads[owned[i]],
+                    rates=snapshot.queued[owned[i]],
+                    rows=snapshot.stored[owned[i]],
+                )
+                for i in batch
+            ]
+            chosen = choose_migrations(stragglers, ceiling, self.cooling, rng)
+            for i, units in zip(batch, chosen, strict=True):
+                owners[owned[i][units]] = pairs[i][1]
+                moved = moved or bool(units.size)
+        return moved
