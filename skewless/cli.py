@@ -118,11 +118,18 @@ def demo(
 def join(
     workload: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this workload; may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Only this workload: zipf0.8, zipf1.0, empty, window or memory; may be repeated.",
+        ),
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this engine; may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Only this engine: skewless, spark-memory, spark-rocksdb2, spark-rocksdb4, floor, "
+            "or pathway where it is installed; may be repeated.",
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
@@ -133,7 +140,11 @@ def join(
     from skewless.bench.join import run
 
     # typer gives an empty list where the option is absent.
-    run(workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick)
+    result = run(
+        workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
+    )
+    if result["errors"]:
+        raise typer.Exit(1)
 
 
 def main() -> None:

@@ -14,6 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from skewless import cli, doctor
+from skewless.bench.engines import ENGINES
+from skewless.bench.workloads import FULL
 from skewless.doctor import Check
 from skewless.errors import SkewlessError, bad_argument
 
@@ -32,7 +34,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Calls]:
     def replace(name: str) -> Calls:
         calls: Calls = []
         module = ModuleType(name)
-        module.run = lambda **options: calls.append(options)  # type: ignore[attr-defined]
+
+        def run(**options: Any) -> dict[str, Any]:
+            calls.append(options)
+            return {"errors": []}
+
+        module.run = run  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)
         return calls
 
@@ -112,6 +119,19 @@ def test_bench_join_options_may_be_repeated(
     assert calls == [
         {"workloads": ["a", "b"], "engines": ["floor"], "json_path": out, "quick": True}
     ]
+
+
+def test_bench_join_help_names_what_there_is() -> None:
+    text = invoke("bench", "join", "--help").output
+    for name in (*ENGINES, *(workload.name for workload in FULL)):
+        assert name in text
+
+
+def test_bench_join_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("skewless.bench.join")
+    module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "skewless.bench.join", module)
+    assert invoke("bench", "join").exit_code == 1
 
 
 def test_json_without_a_folder_is_refused_before_the_work(

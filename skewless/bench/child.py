@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skewless.bench import with_pathway
 from skewless.bench.engines import ENGINES, Replay, session_settings
 from skewless.bench.measure import Batch
 from skewless.bench.verdict import FLOOR
@@ -29,6 +30,7 @@ class Job:
     engine: str
     replay: Replay
     batches: int
+    warm_up: int
     budget_s: float  # the query is stopped after this time, once it has done `LEAST_BATCHES`
     driver_memory: str
 
@@ -88,6 +90,7 @@ def measure(job: Job, emit: Emit) -> None:
     import skewless as sk
 
     engine = ENGINES[job.engine]
+    assert engine.start is not None, "runs on Spark"
     settings = session_settings(engine, job.replay.cores, job.driver_memory)
     spark = sk.session(master=f"local[{job.replay.cores}, 4]", app_name="bench", config=settings)
     jvm = spark.sparkContext._jvm
@@ -105,10 +108,26 @@ def measure(job: Job, emit: Emit) -> None:
     spark.stop()
 
 
+def measure_pathway(job: Job, emit: Emit) -> None:
+    replay = job.replay
+    records, totals = with_pathway.measure(
+        replay.left, replay.right, replay.within_s, replay.cores, job.warm_up, emit
+    )
+    batches = [asdict(batch) for batch in records]
+    emit({"event": "end", "batches": batches, "totals": list(totals.items())})
+
+
 def main() -> None:
     job = Job.from_json(sys.stdin.readline())
     with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:
-        measure(job, lambda event: print(json.dumps(event), file=pipe))
+
+        def emit(event: dict[str, Any]) -> None:
+            pipe.write(json.dumps(event) + "\n")
+
+        if job.engine == with_pathway.NAME:
+            measure_pathway(job, emit)
+        else:
+            measure(job, emit)
 
 
 if __name__ == "__main__":

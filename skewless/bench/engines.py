@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from skewless.bench import with_pathway
 from skewless.bench.verdict import FLOOR, SKEWLESS
 from skewless.errors import bad_argument
 
@@ -38,11 +39,14 @@ class Replay:
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to join; `start` gives a query that ends when all files are joined."""
+    """One way to join; `start` gives a query that ends when all files are joined.
+
+    Without it the engine is not on Spark.
+    """
 
     name: str
     title: str
-    start: Callable[["SparkSession", Replay], Any]
+    start: Callable[["SparkSession", Replay], Any] | None
     is_spark_join: bool = False
     settings: dict[str, str] = field(default_factory=dict)
 
@@ -138,6 +142,7 @@ ENGINES = {
             settings={**_ROCKSDB, _JOIN_FORMAT: "4"},
         ),
         Engine(FLOOR, "floor: read, union, repartitionById, count in Python", _floor),
+        *([Engine(with_pathway.NAME, "Pathway", None)] if with_pathway.installed() else []),
     )
 }
 

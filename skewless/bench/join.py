@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from skewless.bench import table
+from skewless.bench import table, with_pathway
 from skewless.bench.child import Job
 from skewless.bench.engines import Engine, Replay, chosen
 from skewless.bench.measure import disagreements, figures, wrong_rows
@@ -69,7 +69,7 @@ def run(
         "errors": [],
     }
     for workload in selected:
-        competing = [e for e in contenders if e.name == SKEWLESS or not workload.only_skewless]
+        competing = [engine for engine in contenders if _takes_part(engine, workload)]
         if not competing:
             continue
         with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
@@ -116,7 +116,8 @@ class _Bench:
         errors = [f"{run['engine']}: {run['error']}" for run in runs if run["error"]]
         for window_s in workload.windows_s:
             together = {r["engine"]: r["measured"] for r in runs if r["window_s"] == window_s}
-            errors += disagreements(together)
+            totals = {r["engine"]: r["totals"] for r in runs if r["window_s"] == window_s}
+            errors += disagreements(together, totals)
         first = {
             r["engine"]: r["computed"]
             for r in runs
@@ -131,6 +132,7 @@ class _Bench:
         if wanted and any((f.state_rows or 0) < wanted for f in own):
             errors.append(f"the window never held {wanted:,} rows")
         for run in runs:
+            run.pop("totals")
             run["batches"] = [vars(batch) for batch in run.pop("measured")]
             run["figures"] = (f := run.pop("computed")) and f.as_json()
         return {
@@ -146,7 +148,8 @@ class _Bench:
 
     def _one(self, engine: Engine, window_s: float, files: Files) -> dict[str, Any]:
         workload = self._workload
-        length = workload.slow if engine.is_spark_join else workload.length
+        slow = engine.is_spark_join or engine.start is None
+        length = workload.slow if slow else workload.length
         name = f"{workload.name}: {engine.title}"
         if len(workload.windows_s) > 1:
             name += f", window ±{window_s:g} s"
@@ -155,8 +158,14 @@ class _Bench:
             replay = Replay(
                 str(some.left), str(some.right), window_s, self._cores, f"{checkpoint}/c"
             )
-            budget_s = SLOW_BUDGET_S if engine.is_spark_join else BUDGET_S
-            job = Job(engine.name, replay, length.batches, budget_s, self._driver_memory)
+            job = Job(
+                engine.name,
+                replay,
+                batches=length.batches,
+                warm_up=length.warm_up,
+                budget_s=SLOW_BUDGET_S if slow else BUDGET_S,
+                driver_memory=self._driver_memory,
+            )
             outcome = self._watched(name, job)
         wrong = outcome.error or wrong_rows(outcome.batches, workload.rows_per_batch)
         computed = figures(outcome.batches, length.warm_up)
@@ -173,6 +182,7 @@ class _Bench:
             "settings": outcome.settings,
             "java": outcome.java,
             "error": wrong,
+            "totals": outcome.totals,
             "measured": outcome.batches,
             "computed": computed,
         }
@@ -196,6 +206,12 @@ def _workloads(names: list[str] | None, available: Sequence[Workload]) -> list[W
     return [workload for workload in available if names is None or workload.name in names]
 
 
+def _takes_part(engine: Engine, workload: Workload) -> bool:
+    if engine.start is None:
+        return workload.replayed_elsewhere
+    return engine.name == SKEWLESS or not workload.only_skewless
+
+
 def _cores() -> int:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -205,7 +221,8 @@ def _cores() -> int:
 
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
-    return found | {name: importlib.metadata.version(name) for name in PACKAGES}
+    names = [*PACKAGES, *([with_pathway.NAME] if with_pathway.installed() else [])]
+    return found | {name: importlib.metadata.version(name) for name in names}
 
 
 def _processor() -> str:

@@ -74,8 +74,13 @@ def figures(batches: Sequence[Batch], warm_up: int) -> Figures | None:
     )
 
 
-def disagreements(runs: Mapping[str, Sequence[Batch]]) -> list[str]:
-    """One line per engine that found other matches than the first, in a batch that both ran."""
+def disagreements(
+    runs: Mapping[str, Sequence[Batch]], totals: Mapping[str, Mapping[int, int]] | None = None
+) -> list[str]:
+    """One line per engine that found other matches than the first, in a batch that both ran.
+
+    `totals` are the matches in so many of the first batches, where an engine tells no more.
+    """
     counted = {
         name: {b.number: b.matches for b in batches if b.matches is not None}
         for name, batches in runs.items()
@@ -94,6 +99,15 @@ def disagreements(runs: Mapping[str, Sequence[Batch]]) -> list[str]:
                 f"{name} found {matches[first]:,} matches in batch {first}, "
                 f"{reference} found {expected[first]:,}"
             )
+    for name, by_count in (totals or {}).items():
+        for count, total in by_count.items():
+            known = [expected[i] for i in range(count) if i in expected]
+            wanted = sum(m for m in known if m is not None)
+            if len(known) == count and total != wanted:
+                lines.append(
+                    f"{name} found {total:,} matches in the first {count} batches, "
+                    f"{reference} found {wanted:,}"
+                )
     return lines
 
 

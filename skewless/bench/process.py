@@ -23,6 +23,8 @@ class Outcome:
     """What came back from a process; `error` says why there are no batches."""
 
     batches: list[Batch] = field(default_factory=list)
+    # Matches in so many of the first batches, from an engine that does not count by batch.
+    totals: dict[int, int] = field(default_factory=dict)
     java: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     error: str | None = None
@@ -69,6 +71,7 @@ def _hear(events: IO[str], on_batch: OnBatch) -> Outcome:
     java: str | None = None
     settings: dict[str, str] = {}
     batches: list[Batch] = []
+    totals: dict[int, int] = {}
     for line in events:
         event = json.loads(line)
         if event["event"] == "ready":
@@ -77,7 +80,8 @@ def _hear(events: IO[str], on_batch: OnBatch) -> Outcome:
             on_batch(event["done"])
         elif event["event"] == "end":
             batches = [Batch(**batch) for batch in event["batches"]]
-    return Outcome(batches, java, settings)
+            totals = dict(event.get("totals", []))
+    return Outcome(batches, totals, java, settings)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -39,15 +39,16 @@ _RATIOS = {
 
 def render(result: dict[str, Any]) -> RenderableType:
     """The table of one workload, and below it what is to be said of Skewless."""
-    table = Table(title=result["title"], title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    # Narrow enough for a terminal of 80 columns.
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("engine", no_wrap=True)
-    titles = ("s/batch", "rows/s", "matches/s", "× Spark", "of floor", "batches")
+    titles = ("s/batch", "rows/s", "matches/s", "×Spark", "floor", "batches")
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     best, floor = _seconds(result, result["best_spark"]), _seconds(result, "floor")
     for run in result["runs"]:
         table.add_row(*_row(result, run, best, floor))
-    return Group(table, *_remarks(result))
+    return Group(Text(result["title"], style="bold"), table, *_remarks(result))
 
 
 def label(result: dict[str, Any], run: dict[str, Any]) -> str:
@@ -55,7 +56,12 @@ def label(result: dict[str, Any], run: dict[str, Any]) -> str:
     name: str = run["engine"]
     if len(result["parameters"]["windows_s"]) > 1:
         name += f" ±{run['window_s']:g} s"
-    return f"{name} (best)" if run["engine"] == result["best_spark"] else name
+    return f"{name}, best" if run["engine"] == result["best_spark"] else name
+
+
+def measured(figures: dict[str, Any]) -> str:
+    """How many batches a figure rests on, of how many that were run."""
+    return f"{figures['batches']} of {figures['batches'] + figures['left_out']}"
 
 
 def _row(
@@ -72,7 +78,7 @@ def _row(
         number(_figure(run, "matches_per_second")),
         times(best / seconds if best and seconds else None),
         f"{floor / seconds:.0%}" if floor and seconds else "–",
-        f"{run['figures']['batches']} after {run['figures']['left_out']}",
+        measured(run["figures"]),
     ]
 
 
@@ -89,13 +95,13 @@ def _remarks(result: dict[str, Any]) -> list[Text]:
                 )
             )
     for verdict in result["targets"]:
-        measured = _RATIOS[verdict["ratio"]](verdict["value"])
+        value = _RATIOS[verdict["ratio"]](verdict["value"])
         word, style = {
             True: ("reached", "green"),
             False: ("not reached", "bold red"),
             None: ("not judged", "yellow"),
         }[verdict["reached"]]
-        lines.append(Text(f"{verdict['target']}: {measured}, {word}", style=style))
+        lines.append(Text(f"{verdict['target']}: {value}, {word}", style=style))
     if "long_over_short_mean" in result["ratios"]:
         mean = times(result["ratios"]["long_over_short_mean"])
         lines.append(Text(f"by the mean instead of the median: {mean}"))

@@ -21,7 +21,7 @@ _PARTITIONS = 256
 _PARTITIONS_PER_INSTANCE = 16
 # Once it acts, Auto balances to this share of the threshold, so that small changes of the load do
 # not make it act again.
-_AIM = 0.5
+AIM = 0.5
 # An instance above the threshold for the first time may be noise, and has to be so twice in a row;
 # one that is so many times above the threshold is acted on at once.
 _ALARM = 3.0
@@ -95,7 +95,7 @@ class Auto:
                 snapshot.stored,
                 owners,
                 shares,
-                tolerance=_AIM * self.threshold,
+                tolerance=AIM * self.threshold,
                 max_moves=self.max_moves or max(1, snapshot.table.partitions // 4),
             )
         plan = self._plan(snapshot, new, keys, loads)

@@ -7,22 +7,30 @@ import numpy as np
 from skewless.planning.snapshot import HotKey, Loads, Snapshot
 from skewless.routing.splits import Split
 
-# As shares of the mean load of an instance. A key is split above SPLIT, so that each member gets
-# about SHARE, and folded back after PATIENCE rounds below FOLD.
-SPLIT = 0.5
-SHARE = 0.25
-FOLD = 0.25
+# As shares of the room of an instance: its mean load, less what keys hotter than this one put on
+# all instances. A key is split above SPLIT, so that each member gets at most SHARE, and folded back
+# after PATIENCE rounds below FOLD. A key of a partition that no instance has room for is split
+# earlier.
+SPLIT = 0.75
+SPLIT_IN_HEAVY_PARTITION = 0.5
+SHARE = 0.5
+FOLD = 0.35
 PATIENCE = 2
+# However much the hottest keys take, evening out what is left below this share gains nothing.
+LEAST_ROOM = 0.2
+# What a replica costs beside a row of its own: it is sorted and probed with, but not stored.
+REPLICA = 0.5
 
 
 @dataclass(frozen=True)
 class SplitChoice:
-    """The splits from now on, why, and for how many rounds each split key has been cool."""
+    """The splits from now on, how many are new and how many gone, and for how many rounds each
+    split key has been cool."""
 
     splits: tuple[Split, ...]
     cool_rounds: dict[int, int]
-    split: int
-    folded: int
+    split: int = 0
+    folded: int = 0
 
 
 def choose_splits(snapshot: Snapshot, loads: Loads, cool_rounds: dict[int, int]) -> SplitChoice:
@@ -30,67 +38,97 @@ def choose_splits(snapshot: Snapshot, loads: Loads, cool_rounds: dict[int, int])
 
     `loads` is the load of every instance under the splits in force.
     """
-    instances = len(loads)
-    mean = float(loads.mean())
-    if instances < 2 or mean <= 0:
-        return SplitChoice(snapshot.splits, cool_rounds, 0, 0)
+    mean = room = float(loads.mean())
+    if len(loads) < 2 or mean <= 0:
+        return SplitChoice(snapshot.splits, cool_rounds)
+    replica_cost = REPLICA * _row_cost(snapshot)
     current = {split.hash: split for split in snapshot.splits}
-    keys = {key.hash: key for key in snapshot.hot_keys}
+    unreported = [
+        HotKey(split.hash, split.partition, 0.0, 0, 0)
+        for split in snapshot.splits
+        if split.hash not in {key.hash for key in snapshot.hot_keys}
+    ]
+    rest = snapshot.load.copy()
     loads = loads.copy()
     cool: dict[int, int] = {}
     chosen: list[Split] = []
-    folded = 0
-    for split in snapshot.splits:
-        key = keys.get(split.hash)
-        if key is None or key.load < FOLD * mean:
-            cool[split.hash] = cool_rounds.get(split.hash, 0) + 1
-            if cool[split.hash] >= PATIENCE:
-                del cool[split.hash]
-                folded += 1
+    for key in sorted((*snapshot.hot_keys, *unreported), key=lambda key: (-key.load, key.hash)):
+        split = current.get(key.hash)
+        if split is None:
+            heavy = rest[key.partition] > room
+            if key.load <= room * (SPLIT_IN_HEAVY_PARTITION if heavy else SPLIT):
                 continue
-            if key is None:
-                chosen.append(split)
-                continue
-        chosen.append(_adjusted(split, keys[split.hash], loads, mean))
-    fresh = [
-        key
-        for key in sorted(snapshot.hot_keys, key=lambda key: (-key.load, key.hash))
-        if key.hash not in current and key.load > SPLIT * mean
-    ]
-    for key in fresh:
-        loads[snapshot.table.owners[key.partition]] -= key.load
-        members = _lightest(loads, _wanted(key.load, mean, instances))
+            loads[snapshot.table.owners[key.partition]] -= key.load
+        else:
+            if key.load < FOLD * room:
+                cool[key.hash] = cool_rounds.get(key.hash, 0) + 1
+                if cool[key.hash] >= PATIENCE:
+                    del cool[key.hash]
+                    continue
+            loads[list(split.members)] -= key.load / len(split.members)
+        wanted = _members_wanted(key, split, room, replica_cost, len(loads))
+        if wanted < 2:
+            loads[snapshot.table.owners[key.partition]] += key.load
+            continue
+        members = _members(split, wanted, loads)
         loads[members] += key.load / len(members)
-        replicated = "left" if key.left_rows < key.right_rows else "right"
-        chosen.append(Split(key.hash, key.partition, tuple(sorted(members)), replicated))
-    return SplitChoice(tuple(chosen), cool, len(fresh), folded)
+        rest[key.partition] -= min(key.load, float(rest[key.partition]))
+        if len(members) == len(loads):
+            room = max(room - key.load / len(loads), LEAST_ROOM * mean)
+        chosen.append(
+            Split(key.hash, key.partition, tuple(sorted(members)), _replicated(key, split))
+        )
+    kept = {split.hash for split in chosen}
+    return SplitChoice(
+        tuple(chosen),
+        cool,
+        split=len(kept - current.keys()),
+        folded=len(current.keys() - kept),
+    )
 
 
-def _wanted(load: float, mean: float, instances: int) -> int:
-    return min(max(2, int(np.ceil(load / (SHARE * mean)))), instances)
+def _row_cost(snapshot: Snapshot) -> float:
+    """What a row costs apart from its matches: partitions with few of those show it."""
+    busy = snapshot.queued > 0
+    if not busy.any():
+        return 0.0
+    return float(np.quantile(snapshot.load[busy] / snapshot.queued[busy], 0.25))
 
 
-def _lightest(loads: Loads, count: int) -> list[int]:
-    return [int(i) for i in loads.argsort(kind="stable")[:count]]
+def _members_wanted(
+    key: HotKey, split: Split | None, room: float, replica_cost: float, instances: int
+) -> int:
+    """How many instances are to share a key; fewer than 2 if sharing would not pay.
+
+    Every member pays for all replicas, so members help only while their share of the work is larger
+    than that. What is measured of a split key has the replicas in it, and must be told apart, or
+    more members would ask for still more.
+    """
+    replicas = replica_cost * min(key.left_rows, key.right_rows)
+    extra = 0 if split is None else len(split.members) - 1
+    work = max(key.load - extra * replicas, 0.0)
+    wanted = max(2, int(np.ceil(work / (SHARE * room))))
+    pays = int(min(work / replicas, instances)) if replicas > 0 else instances
+    return min(wanted, pays, instances)
 
 
-def _adjusted(split: Split, key: HotKey, loads: Loads, mean: float) -> Split:
-    """The split with more members when its key has grown, fewer when they are twice too many."""
-    wanted = _wanted(key.load, mean, len(loads))
-    members = list(split.members)
-    loads[members] -= key.load / len(members)
+def _members(split: Split | None, wanted: int, loads: Loads) -> list[int]:
+    """Enough of the lightest instances. Members of a split stay; it gets more when its key has
+    grown, and fewer when they are twice too many."""
+    members = [] if split is None else list(split.members)
+    lightest = loads.argsort(kind="stable")
     if wanted > len(members):
-        others = np.array([i for i in range(len(loads)) if i not in set(members)])
-        more = others[loads[others].argsort(kind="stable")][: wanted - len(members)]
-        members += more.tolist()
+        others = lightest[~np.isin(lightest, members)]
+        members += others[: wanted - len(members)].tolist()
     elif 2 * wanted < len(members):
-        members.sort(key=lambda member: float(loads[member]))
-        members = members[:wanted]
-    loads[members] += key.load / len(members)
-    # The smaller side is the cheaper to replicate; near equality the choice stays as it was.
-    replicated = split.replicated
+        members = lightest[np.isin(lightest, members)][:wanted].tolist()
+    return members
+
+
+def _replicated(key: HotKey, split: Split | None) -> str:
+    """The smaller side is the cheaper to replicate; near equality the choice stays as it was."""
+    if split is None:
+        return "left" if key.left_rows < key.right_rows else "right"
     rows = {"left": key.left_rows, "right": key.right_rows}
-    other = "left" if replicated == "right" else "right"
-    if 2 * rows[other] < rows[replicated]:
-        replicated = other
-    return Split(split.hash, split.partition, tuple(sorted(members)), replicated)
+    other = "left" if split.replicated == "right" else "right"
+    return other if 2 * rows[other] < rows[split.replicated] else split.replicated

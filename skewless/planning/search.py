@@ -44,7 +44,8 @@ def standing(loads: Loads, owners: Owners, fixed: Loads) -> Balance:
     heaviest = -np.partition(-loads, min(instances, len(loads)) - 1)[:instances]
     others = instances - 1
     for load in np.sort(heaviest)[::-1].tolist():
-        if load <= level or not others:
+        # Without the last unit there would be nothing to share, and no level to compare with.
+        if load <= level or not others or total - load <= 1e-9 * total:
             break
         total -= load
         level = total / others
@@ -52,10 +53,15 @@ def standing(loads: Loads, owners: Owners, fixed: Loads) -> Balance:
     if level <= 0:
         return Balance(0.0, np.zeros(instances))
     by_instance = per_instance(loads, owners, instances) + fixed
+    reachable = np.maximum(level, _largest(loads, owners, instances))
+    return Balance(level, np.maximum(by_instance - reachable, 0.0) / level)
+
+
+def _largest(loads: Loads, owners: Owners, instances: int) -> Loads:
+    """The load of every instance's heaviest unit."""
     largest = np.zeros(instances)
     np.maximum.at(largest, owners, loads)
-    reachable = np.maximum(level, largest)
-    return Balance(level, np.maximum(by_instance - reachable, 0.0) / level)
+    return largest
 
 
 def rebalance(
@@ -92,16 +98,18 @@ def rebalance(
 def _shed_and_place(
     loads: Loads, rows: Loads, owners: Owners, fixed: Loads, level: float, tolerance: float
 ) -> Owners:
-    """The bulk: instances shed down to the level, and what they shed goes largest first to
-    whichever instance is the lightest then."""
+    """The bulk: overloaded instances shed what they must, and it goes largest first to whichever
+    instance is the lightest then."""
     instances = len(fixed)
     new = owners.copy()
     by_instance = per_instance(loads, owners, instances) + fixed
     density = loads / (rows + 1.0)
     shed = np.zeros(len(loads), np.bool_)
+    # A unit above the level has to fill some instance, and may as well fill the one it is on.
+    fills = (loads > level) & (loads == _largest(loads, owners, instances)[owners])
     for _ in range(_SHEDDING_PASSES):
         excess = np.where(by_instance > level * (1 + tolerance), by_instance - level, 0.0)
-        can_go = np.flatnonzero((loads > 0) & (loads <= excess[owners]) & ~shed)
+        can_go = np.flatnonzero((loads > 0) & (loads <= excess[owners]) & ~shed & ~fills)
         if not can_go.size:
             break
         order = can_go[np.lexsort((-density[can_go], owners[can_go]))]
@@ -109,7 +117,9 @@ def _shed_and_place(
         first = np.flatnonzero(np.diff(owners[order], prepend=-1))
         sizes = np.diff(np.append(first, len(order)))
         gone -= np.repeat(gone[first] - loads[order][first], sizes)
-        go = order[gone <= excess[owners[order]]]
+        # No more than brings the instance below the ceiling, and never below the level.
+        ample = gone - loads[order] >= by_instance[owners[order]] - level * (1 + tolerance)
+        go = order[(gone <= excess[owners[order]]) & ~ample]
         shed[go] = True
         by_instance -= per_instance(loads[go], owners[go], instances)
     units = np.flatnonzero(shed)

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from skewless.testing.driver import QUICK_JVM
 from skewless.testing.processes import ProcessTree, wait_until
 
 _START_S = 120
@@ -19,6 +20,7 @@ _LOOPBACK = "127.0.0.1"
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": _LOOPBACK,
     "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
     "PYSPARK_PYTHON": sys.executable,
 }
 

@@ -19,13 +19,22 @@ from skewless.testing.replay import Build
 
 JOB = "job.pickle"
 _START_S = 120
+# A process that lives for seconds never earns back what the JVM's second compiler costs.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _KILLED = -9
+
+
+def quick_session() -> SparkSession:
+    """The embedded session, set to start quickly rather than to run fast."""
+    return embedded_session(
+        config={"spark.driver.extraJavaOptions": QUICK_JVM, "spark.sql.shuffle.partitions": "2"}
+    )
 
 
 class Driver:
     """Runs a query over the batches of a `Replay` folder in another process.
 
-        Replay(spark, folder, batches)
+        Replay(None, folder, batches)
         with Driver(folder, lambda l, r: sk.join(l, r, on="k", time="ts", within="1 second")) as d:
             d.run([Fault("before_commit", batch=1), Fault("in_task", batch=3)])
             assert_same_rows(d.rows(), join_oracle(batches, ...))
@@ -39,7 +48,7 @@ class Driver:
         folder: Path,
         build: Build,
         *,
-        session: Callable[[], SparkSession] = embedded_session,
+        session: Callable[[], SparkSession] = quick_session,
         env: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
@@ -99,6 +108,11 @@ class Driver:
         )
         return self._tree
 
+    def wait(self, seconds: float) -> int | None:
+        """Waits so long for the driver to end; gives its exit code, or None while it runs."""
+        assert self._tree is not None, "start the driver first"
+        return self._tree.wait(seconds)
+
     def kill(self) -> None:
         """SIGKILL to the driver; its JVM and its workers must then end by themselves."""
         assert self._tree is not None, "start the driver first"
@@ -132,11 +146,20 @@ class Driver:
     def rows(self) -> pa.Table:
         """What a reader of the sink's path sees, read without Spark."""
         files = [str(p) for p in sorted((self.folder / "out").glob("batch=*/*.parquet"))]
-        return ds.dataset(files, format="parquet").to_table()
+        return _instants(ds.dataset(files, format="parquet").to_table())
 
     def _unexpected(self, what: str) -> str:
         text = self._tree.text() if self._tree else ""
         return f"{what}; it printed: ...{text[-4000:]}"
+
+
+def _instants(table: pa.Table) -> pa.Table:
+    """Spark writes timestamps as INT96: nanoseconds, and in UTC although nothing says so."""
+    for i, field in enumerate(table.schema):
+        if field.type == pa.timestamp("ns"):
+            column = table.column(i).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+            table = table.set_column(i, field.name, column)
+    return table
 
 
 @contextmanager

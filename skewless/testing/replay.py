@@ -27,11 +27,13 @@ class Replay:
         assert_same_rows(rows, join_oracle(batches, ...))
 
     A fault ends the query at its point; the query is then started again from its checkpoint, as a
-    supervisor would.
+    supervisor would. Without a session it only writes the batches: a `Driver` runs them.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, batches: Sequence[Batch] = ()) -> None:
-        self.spark = spark
+    def __init__(
+        self, spark: SparkSession | None, folder: Path, batches: Sequence[Batch] = ()
+    ) -> None:
+        self._spark = spark
         self.folder = folder
         self.out = folder / "out"
         self.checkpoint = folder / "checkpoint"
@@ -39,6 +41,11 @@ class Replay:
         self._written = 0
         for batch in batches:
             self.add(*batch)
+
+    @property
+    def spark(self) -> SparkSession:
+        assert self._spark is not None, "this Replay has no session: it only writes batches"
+        return self._spark
 
     def add(self, left: pa.Table, right: pa.Table) -> None:
         """One more micro-batch."""

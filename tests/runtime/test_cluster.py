@@ -20,6 +20,7 @@ from skewless.testing import (
     standalone_cluster,
     wait_until,
 )
+from skewless.testing.driver import QUICK_JVM
 
 from .batches import batches, join_options, oracle_options
 
@@ -35,7 +36,9 @@ def session(url: str, events: str) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": QUICK_JVM,
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
@@ -85,7 +88,7 @@ def executors_used(folder: Path) -> set[str]:
 
 
 def test_the_join_runs_on_all_executors(driver: Driver, tmp_path: Path) -> None:
-    made = batches(4, rows=200, stray_s=60)
+    made = batches(4, rows=60, stray_s=60)
     Replay(None, tmp_path, made)
     driver.run()
     assert executors_used(tmp_path) == {"0", "1"}
@@ -95,7 +98,7 @@ def test_the_join_runs_on_all_executors(driver: Driver, tmp_path: Path) -> None:
 def test_a_killed_executor_is_replaced_and_the_query_goes_on(
     cluster: Cluster, driver: Driver, tmp_path: Path
 ) -> None:
-    made = batches(5, rows=200, stray_s=60)
+    made = batches(5, rows=60, stray_s=60)
     Replay(None, tmp_path, made)
     marker = tmp_path / "struck"
     driver.start([Fault("in_task", batch=2, action="hang", once=str(marker))])

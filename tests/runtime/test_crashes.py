@@ -12,12 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skewless.testing import (
     POINTS,
-    Driver,
     Fault,
     Replay,
     assert_same_rows,
     join_oracle,
-    wait_until,
 )
 
 from .batches import batches, build, oracle_options
@@ -213,20 +211,3 @@ def test_however_a_function_consumes_a_batch_the_state_is_complete(
             except AssertionError as failure:
                 failure.add_note(f"batch {batch}, around `{WAYS[batch // 2].__name__}`")
                 raise
-
-
-def test_a_killed_driver_starts_again_where_it_was(tmp_path: Path) -> None:
-    """kill -9 of the Python driver at two points, and of its JVM at any time."""
-    made = batches(8)
-    replay = Replay(None, tmp_path, made)
-    with Driver(tmp_path, build) as driver:
-        driver.run_to(Fault("in_task", batch=1))
-        driver.run_to(Fault("before_commit", batch=2))
-        driver.start()
-        wait_until(lambda: driver.committed() > 3, 60, "some more batches")
-        driver.kill_jvm()
-        driver.start()
-        driver.finish()
-        assert driver.kills == 3
-        assert_same_rows(driver.rows(), join_oracle(made, **oracle_options()))
-    assert replay.checkpoint.exists()

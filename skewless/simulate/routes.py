@@ -1,0 +1,118 @@
+"""Turns routing tables, split keys and replicating routers into the sets that the kernel reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.errors import SkewlessError
+from skewless.planning.contrand import ContRand
+from skewless.planning.joinmatrix import JoinMatrix
+from skewless.planning.policy import Policy
+from skewless.routing.join_matrix import grid_shape
+from skewless.routing.partitions import PartitionTable
+from skewless.routing.splits import Split
+from skewless.simulate.kernel import Routes
+
+Sets = npt.NDArray[np.int64]  # [set, member]
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """The sets of instances among which each side's tuples choose."""
+
+    left: Sets
+    right: Sets
+    single_key: bool = False
+
+    def __post_init__(self) -> None:
+        for name, own, other in (
+            ("left", self.left, self.right),
+            ("right", self.right, self.left),
+        ):
+            if own.ndim != 2 or not own.size:
+                raise SkewlessError(f"{name}: takes at least one set of at least one instance")
+            # Every pair meets once: my j-th instance holds the other side's j-th set.
+            if own.shape[1] != other.shape[0] or not (own.T == other).all():
+                raise SkewlessError(f"{name}: every set must meet each set of the other side once")
+
+
+def to_one(instance: int) -> Route:
+    """Both sides go to the same instance."""
+    return Route(np.array([[instance]]), np.array([[instance]]))
+
+
+def spread(
+    members: Sequence[int], *, replicated_left: bool, single_key: bool = False
+) -> Route:
+    """One side goes to all members, a row of the other to one of them."""
+    everywhere = np.array([members])
+    one_each = everywhere.T
+    if replicated_left:
+        return Route(everywhere, one_each, single_key)
+    return Route(one_each, everywhere, single_key)
+
+
+def grid(instances: Sequence[int], rows: int, columns: int) -> Route:
+    """A left row goes along a row of the matrix, a right row down a column."""
+    cells = np.asarray(instances)[: rows * columns].reshape(rows, columns)
+    return Route(cells, cells.T)
+
+
+def compile_routes(routes: Sequence[Route], of_key: npt.NDArray[np.int32]) -> Routes:
+    """All routes in flat arrays."""
+    if of_key.size and not 0 <= int(of_key.min()) <= int(of_key.max()) < len(routes):
+        raise SkewlessError(f"of_key: takes numbers of routes from 0 to {len(routes) - 1}")
+    shape = (len(routes), 2)
+    first, sets, size = (np.zeros(shape, np.int64) for _ in range(3))
+    set_id = np.zeros(len(routes), np.int64)
+    members: list[npt.NDArray[np.int64]] = []
+    at = number = 0
+    for r, route in enumerate(routes):
+        set_id[r] = number
+        number += len(route.right)
+        for side, chosen in enumerate((route.left, route.right)):
+            sets[r, side], size[r, side] = chosen.shape
+            first[r, side] = at
+            members.append(chosen.ravel())
+            at += chosen.size
+    return Routes(
+        of_key,
+        np.array([route.single_key for route in routes]),
+        first,
+        sets,
+        size,
+        set_id,
+        np.concatenate(members).astype(np.int64),
+    )
+
+
+def routes_of(
+    policy: Policy,
+    table: PartitionTable,
+    splits: Sequence[Split],
+    hashes: npt.NDArray[np.uint64],
+    partition_of_key: npt.NDArray[np.int64],
+) -> Routes:
+    """Where every key goes under a policy that has come to this table and these splits."""
+    owner = table.owners[partition_of_key].astype(np.int32)
+    if isinstance(policy, JoinMatrix):
+        rows, columns = grid_shape(table.instances)
+        everywhere = grid(range(table.instances), rows, columns)
+        return compile_routes([everywhere], np.zeros_like(owner))
+    if isinstance(policy, ContRand):
+        firsts = range(0, table.instances, policy.group)
+        # The left side probes: it visits the whole group, a right row is stored on one member.
+        groups = [
+            spread(range(first, min(first + policy.group, table.instances)), replicated_left=True)
+            for first in firsts
+        ]
+        return compile_routes(groups, owner // np.int32(policy.group))
+    routes = [to_one(instance) for instance in range(table.instances)]
+    for split in splits:
+        owner[hashes == np.uint64(split.hash)] = len(routes)
+        routes.append(
+            spread(split.members, replicated_left=split.replicated == "left", single_key=True)
+        )
+    return compile_routes(routes, owner)
