@@ -10,8 +10,8 @@ import numpy.typing as npt
 # Before anything is measured, and where rows and matches cannot be told apart: milliseconds for a
 # task, a row and a match, of the right order on today's machines.
 _PRIOR = np.array([5.0, 1e-3, 2e-4])
-# Weight of the prior against one task of a hundred thousand rows, and how fast the past fades.
-_PRIOR_WEIGHT = 0.05
+# Weight of the prior against what was measured, and how fast the past fades.
+_PRIOR_WEIGHT = 0.02
 _FADING = 0.8
 
 
@@ -37,11 +37,10 @@ class CostModel:
 
     def per_row_and_match(self) -> tuple[float, float]:
         """Milliseconds for a row and for a match."""
-        # Ridge towards the prior (a factor of one for each): never negative in the end.
-        weight = _PRIOR_WEIGHT * max(float(np.trace(self.squares)), 1.0) / 3
-        factors = np.linalg.solve(
-            self.squares + weight * np.eye(3), self.products + weight * np.ones(3)
-        )
+        # Ridge towards the prior (a factor of one for each), in proportion to what was seen of
+        # each: it decides only where rows and matches rise and fall together.
+        weight = _PRIOR_WEIGHT * np.diag(self.squares) + 1e-6
+        factors = np.linalg.solve(self.squares + np.diag(weight), self.products + weight)
         costs = np.maximum(factors, 0.01) * _PRIOR
         return float(costs[1]), float(costs[2])
 

@@ -93,9 +93,7 @@ class _Simulation:
         )
 
     def _no_work(self) -> kernel.Work:
-        return kernel.empty_work(
-            self.streams.keys, self.table.partitions, self.cluster.instances
-        )
+        return kernel.empty_work(self.streams.keys, self.table.partitions, self.cluster.instances)
 
     def _nothing_stored(self) -> kernel.Stored:
         return kernel.empty_stored(

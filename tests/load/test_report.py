@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from skewless.load.report import PartitionLoads, Report, read_report, write_report
+from skewless.load.report import HotKeyLoad, PartitionLoads, Report, read_report, write_report
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
 
@@ -21,10 +21,12 @@ SEGMENT = Segment(
     bulk_time_us=3,
     partitions="ff",
     mixed_keys=True,
+    checksum=7,
 )
 REPORT = Report(
     instance=3,
     rows={"left": 10, "right": 0},
+    replicas={"left": 0, "right": 3},
     late={"left": 1, "right": 0},
     null_keys={"left": 2, "right": 0},
     bad_rows={"left": 0, "right": 0},
@@ -36,7 +38,7 @@ REPORT = Report(
     segments=[SEGMENT, replace(SEGMENT, name="b", side="right", marks="m")],
     replaced=["old"],
     partitions=PartitionLoads([1, 7], [4, 6], [0, 2**40]),
-    hot_keys=[{"hash": -1, "rows": 5}],
+    hot_keys=[HotKeyLoad(2**64 - 1, 5, 0, 2**40)],
 )
 
 

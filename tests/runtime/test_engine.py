@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from skewless.load.report import Report, write_report
 from skewless.routing.partitions import round_robin
+from skewless.routing.route import Route
 from skewless.runtime.engine import Attempt, Engine
 from skewless.state.commit import CheckpointError, Commit, CommitLog, OperatorState
 from skewless.state.faults import Fault, Faults, SimulatedKill
@@ -32,11 +33,14 @@ class Counting:
 
     def initial_state(self, cores: int) -> OperatorState:
         return OperatorState(
-            table=round_robin(INSTANCES, INSTANCES),
+            route=Route(round_robin(INSTANCES, INSTANCES)),
             max_time_us={"left": None, "right": None},
             watermark_us=None,
             planner={"seen": []},
         )
+
+    def order(self, state: OperatorState) -> tuple[int, ...]:
+        return tuple(range(INSTANCES))
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
         self.adopted_cores.append(cores)
@@ -105,6 +109,7 @@ def run_task(storage: Storage, attempt: Attempt, instance: int) -> None:
     report = Report(
         instance=instance,
         rows=NO_SIDES,
+        replicas=NO_SIDES,
         late=NO_SIDES,
         null_keys=NO_SIDES,
         bad_rows=NO_SIDES,

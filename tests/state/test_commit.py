@@ -106,7 +106,7 @@ def without(key: str) -> bytes:
         without("operators"),
         without("fingerprint"),
         json.dumps({**commit(0).to_json(), "operators": [5]}).encode(),
-        json.dumps({**commit(0).to_json(), "operators": [{"table": None}]}).encode(),
+        json.dumps({**commit(0).to_json(), "operators": [{"route": None}]}).encode(),
         json.dumps(commit(0, segment()).to_json()).replace('"rows"', '"lines"').encode(),
     ],
 )

@@ -56,6 +56,7 @@ def segment(name: str, side: str = "left", newest: int = 0, **fields: Any) -> Se
 def report(instance: int, left: int | None, right: int | None, **fields: Any) -> Report:
     values: dict[str, Any] = {
         "rows": {"left": 4, "right": 2},
+        "replicas": {"left": 0, "right": 0},
         "late": {"left": 1, "right": 0},
         "null_keys": {"left": 0, "right": 1},
         "bad_rows": {"left": 0, "right": 0},
@@ -71,7 +72,7 @@ def report(instance: int, left: int | None, right: int | None, **fields: Any) ->
 
 def test_a_new_query_has_no_watermark_and_the_policys_table() -> None:
     state = operator(Auto()).initial_state(cores=3)
-    assert state.table.instances == 3
+    assert state.route.instances == 3
     assert state.watermark_us is None
     assert state.max_time_us == {"left": None, "right": None}
     assert state.segments == ()
@@ -133,24 +134,24 @@ def test_another_policy_of_as_many_partitions_moves_nothing(
 ) -> None:
     state = committed(was)
     adopted = operator(now).adopt(state, cores=2)
-    assert adopted.table.instances == instances
+    assert adopted.route.table.instances == instances
     assert adopted.segments == state.segments
     assert adopted.watermark_us == 7
-    assert adopted.planner == now.describe()
+    assert adopted.planner["policy"] == now.describe()
 
 
 def test_other_partitions_make_old_segments_visible_to_all() -> None:
     adopted = operator(Hash(3)).adopt(committed(Hash(2)), cores=2)
-    assert adopted.table.partitions != 256
+    assert adopted.route.table.partitions != 256
     (kept,) = adopted.segments
     for instance in range(3):
-        assert kept.meets(adopted.table.partitions_of(instance))
+        assert kept.meets(adopted.route.table.partitions_of(instance))
     assert replace(kept, partitions="1") == segment("a")
 
 
 def test_auto_follows_the_cores() -> None:
     adopted = operator(Auto()).adopt(committed(Auto(), cores=2), cores=5)
-    assert adopted.table.instances == 5
+    assert adopted.route.table.instances == 5
 
 
 def test_a_task_gets_the_state_and_the_merges_that_are_due() -> None:
@@ -161,7 +162,7 @@ def test_a_task_gets_the_state_and_the_merges_that_are_due() -> None:
     task = join.task(state, Storage("mock:///s"), names, drop_bad_rows=True, faults=Faults())
     assert task.segments == segments
     assert [[s.name for s in m.segments] for m in task.merges] == [[s.name for s in segments]]
-    assert (task.drop_bad_rows, task.names, task.table) == (True, names, state.table)
+    assert (task.drop_bad_rows, task.names, task.route) == (True, names, state.route)
 
 
 def test_progress_adds_up_the_instances() -> None:
