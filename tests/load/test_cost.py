@@ -15,7 +15,7 @@ def test_costs_are_found_from_tasks_that_differ(row_ms: float, match_ms: float) 
     for _ in range(20):
         rows, matches = rng.integers(1e4, 3e5, 8), rng.integers(0, 2e6, 8)
         wall = 8 + row_ms * rows + match_ms * matches
-        model = model.observe(rows, matches, wall * rng.normal(1, 0.05, 8))
+        model = model.observe(rows, matches, wall * rng.normal(1, 0.01, 8))
     found_row, found_match = model.per_row_and_match()
     assert found_row == pytest.approx(row_ms, rel=0.35)
     assert found_match == pytest.approx(match_ms, rel=0.35, abs=3e-5)
