@@ -21,6 +21,7 @@ SEGMENT = Segment(
     bulk_time_us=3,
     partitions="ff",
     mixed_keys=True,
+    checksum=7,
 )
 REPORT = Report(
     instance=3,

@@ -59,9 +59,7 @@ def test_what_is_fixed_is_balanced_around() -> None:
 
 def test_a_cap_makes_the_largest_moves_first() -> None:
     loads = np.array([5.0, 3.0, 2.0, 1.0, 1.0, 0.5])
-    new = rebalance(
-        loads, loads, np.zeros(6, np.int64), np.zeros(3), tolerance=0.05, max_moves=1
-    )
+    new = rebalance(loads, loads, np.zeros(6, np.int64), np.zeros(3), tolerance=0.05, max_moves=1)
     assert (new != 0).sum() == 1
 
 
