@@ -1,6 +1,6 @@
 """Which keys are too hot for one instance, and who shares them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def choose_splits(snapshot: Snapshot, loads: Loads, cool_rounds: dict[int, int])
         )
     kept = {split.hash for split in chosen}
     return SplitChoice(
-        tuple(chosen),
+        _spread(chosen, {key.hash: key.load for key in snapshot.hot_keys}, len(loads), mean),
         cool,
         split=len(kept - current.keys()),
         folded=len(current.keys() - kept),
@@ -98,7 +98,7 @@ def _row_cost(snapshot: Snapshot) -> float:
 def _members_wanted(
     key: HotKey, split: Split | None, room: float, replica_cost: float, instances: int
 ) -> int:
-    """How many instances are to share a key; fewer than 2 if sharing would not pay.
+    """How many instances are to share a key; fewer than 2 if a new split would not pay.
 
     Every member pays for all replicas, so members help only while their share of the work is larger
     than that. What is measured of a split key has the replicas in it, and must be told apart, or
@@ -109,7 +109,8 @@ def _members_wanted(
     work = max(key.load - extra * replicas, 0.0)
     wanted = max(2, int(np.ceil(work / (SHARE * room))))
     pays = int(min(work / replicas, instances)) if replicas > 0 else instances
-    return min(wanted, pays, instances)
+    # A split that exists is ended by a cool key alone, not by an estimate that wavers.
+    return min(wanted, pays if split is None else max(2, pays), instances)
 
 
 def _members(split: Split | None, wanted: int, loads: Loads) -> list[int]:
@@ -123,6 +124,38 @@ def _members(split: Split | None, wanted: int, loads: Loads) -> list[int]:
     elif 2 * wanted < len(members):
         members = lightest[np.isin(lightest, members)][:wanted].tolist()
     return members
+
+
+def _spread(
+    splits: list[Split], loads: dict[int, float], instances: int, mean: float
+) -> tuple[Split, ...]:
+    """The splits with members exchanged where split keys alone are too much for an instance, as
+    when instances were added. Nothing stored moves with a member."""
+    spread = list(splits)
+    each = [loads.get(split.hash, 0.0) / len(split.members) for split in spread]
+    shares = np.zeros(instances)
+    for split, share in zip(spread, each, strict=True):
+        shares[list(split.members)] += share
+    for _ in range(len(spread) * instances):
+        high = int(shares.argmax())
+        if shares[high] <= mean:
+            break
+        exchange = None
+        for i in sorted(range(len(spread)), key=lambda i: -each[i]):
+            if high in spread[i].members:
+                free = np.setdiff1d(np.arange(instances), spread[i].members)
+                low = int(free[shares[free].argmin()]) if free.size else high
+                if shares[low] + each[i] < shares[high]:
+                    exchange = i, low
+                    break
+        if exchange is None:
+            break
+        i, low = exchange
+        members = sorted({*spread[i].members, low} - {high})
+        spread[i] = replace(spread[i], members=tuple(members))
+        shares[high] -= each[i]
+        shares[low] += each[i]
+    return tuple(spread)
 
 
 def _replicated(key: HotKey, split: Split | None) -> str:

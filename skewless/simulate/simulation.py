@@ -68,6 +68,7 @@ class _Simulation:
                 "policy", self.table.instances, f"a policy for {self.cluster.instances} instances"
             )
         self.splits: tuple[Split, ...] = ()
+        self.first_owners = self.table.owners
         self.partition_of = partition_of(self.streams.hashes, self.table.partitions)
         self.routes = self._routes()
         self.prices = kernel.Prices(
@@ -91,6 +92,11 @@ class _Simulation:
         return routes_of(
             self.policy, self.table, self.splits, self.streams.hashes, self.partition_of
         )
+
+    @property
+    def entries(self) -> int:
+        """What the router cannot compute from the hash: split keys and moved partitions."""
+        return len(self.splits) + int((self.table.owners != self.first_owners).sum())
 
     def _no_work(self) -> kernel.Work:
         return kernel.empty_work(self.streams.keys, self.table.partitions, self.cluster.instances)
@@ -143,7 +149,7 @@ class _Simulation:
         factor = self.cluster.slowdown((came_s + backlog_s) / (end_s - start_s))
         if self.costs.exponential:
             copy_s = copy_s * self.rng.exponential(size=copies)
-        arrived_s = dispatched_s + self.cluster.routing_delay_s(len(self.splits))
+        arrived_s = dispatched_s + self.cluster.routing_delay_s(self.entries)
         done_s = np.zeros(count)
         kernel.serve(arrived_s, copy_of, copy_instance, copy_s, factor, self.free_s, done_s)
         self._measure(start_s, tuples, done_s, copies, came_s * factor)
@@ -163,8 +169,6 @@ class _Simulation:
         stay = order[leaves_s[order] >= end_s]
         self.held = _rows(waiting, stay)
         tuples = _rows(waiting, go)
-        # A tuple that was held before this span began leaves with its release, never earlier than
-        # those that have already left; the release is what the sort has used.
         return tuples, leaves_s[go]
 
     def _measure(
@@ -241,8 +245,9 @@ class _Simulation:
         )  # fmt: skip
         self.stored = self._nothing_stored()
         kernel.recount(self.log, self.stored, self.routes, self.partition_of)
-        # Both ends are busy with the move once they have served what they had; the dispatcher
-        # holds back the tuples of what moves until its source has let go (§V-B).
+        # Both ends are busy with the move, which goes before what waits there; the dispatcher holds
+        # back the tuples of what moves until its source has sent everything (§V-B). Tuples that
+        # wait at the source already are served there.
         rows = moved_out + moved_in
         busy = rows > 0
         block_s = self.costs.migrate_s * rows
@@ -250,7 +255,7 @@ class _Simulation:
         if now_s >= self.course.warm_up_s:
             self.busy_s += block_s
         moving = source_of >= 0
-        self.release_s[moving] = self.free_s[source_of[moving]]
+        self.release_s[moving] = now_s + block_s[source_of[moving]]
         self.moved += moved
         return moved
 
@@ -269,7 +274,7 @@ class _Simulation:
             max_latency_s=float(latency_s.max()) if some else 0.0,
             copies=self.copies / max(self.arrived, 1),
             moved_rows=self.moved,
-            entries=len(self.splits),
+            entries=self.entries,
             looks=looks,
         )
 

@@ -55,5 +55,11 @@ def test_policies_are_told_apart_by_their_descriptions() -> None:
     assert descriptions == [
         {"policy": "Hash", "instances": 1},
         {"policy": "Hash", "instances": 2},
-        {"policy": "Auto"},
+        {
+            "policy": "Auto",
+            "instances": None,
+            "threshold": 0.1,
+            "max_moves": None,
+            "split": True,
+        },
     ]

@@ -1,0 +1,1 @@
+"""The papers' experiments, run again on a simulated cluster with our planners."""

@@ -1,0 +1,110 @@
+"""What all policies have in common: arguments, tables, descriptions and memories fit for JSON."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skewless.errors import SkewlessError
+from skewless.planning.auto import Auto
+from skewless.planning.contrand import ContRand
+from skewless.planning.fastjoin import FastJoin
+from skewless.planning.hash import Hash
+from skewless.planning.joinmatrix import JoinMatrix
+from skewless.planning.lsstream import LsStream
+from skewless.planning.plan import validate
+from skewless.planning.policy import Policy, Replicating
+from skewless.planning.snapshot import Snapshot
+
+POLICIES: list[Policy] = [
+    Hash(instances=4),
+    LsStream(instances=4),
+    FastJoin(instances=4),
+    ContRand(instances=4, group=2),
+    JoinMatrix(instances=4),
+    Auto(instances=4),
+]
+NAMES = [type(policy).__name__ for policy in POLICIES]
+
+
+def measured(policy: Policy, seed: int) -> Snapshot:
+    table = policy.table(cores=2)
+    rng = np.random.default_rng(seed)
+    rows = rng.pareto(1.0, table.partitions) * 100
+    return Snapshot(table, rows, 5 * rows, rows)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
+def test_a_policy_is_described_and_remembers_in_json(policy: Policy) -> None:
+    described = policy.describe()
+    assert described["policy"] == type(policy).__name__
+    assert json.loads(json.dumps(described)) == described
+    state: dict[str, Any] = {}
+    for seed in range(3):
+        snapshot = measured(policy, seed)
+        plan, state = policy.plan(snapshot, state)
+        assert json.loads(json.dumps(state)) == state
+        validate(plan, snapshot)
+        assert plan.reason
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
+def test_the_same_snapshot_and_memory_give_the_same_plan(policy: Policy) -> None:
+    snapshot = measured(policy, 1)
+    assert policy.plan(snapshot, {}) == policy.plan(snapshot, {})
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
+def test_idle_instances_are_left_alone(policy: Policy) -> None:
+    table = policy.table(cores=2)
+    nothing = np.zeros(table.partitions)
+    plan, _ = policy.plan(Snapshot(table, nothing, nothing, nothing), {})
+    assert plan.does_nothing
+    assert plan.table == table
+
+
+@pytest.mark.parametrize("policy", [Hash(4), ContRand(4), JoinMatrix(4)])
+def test_some_never_move(policy: Policy) -> None:
+    snapshot = measured(policy, 3)
+    plan, state = policy.plan(snapshot, {})
+    assert plan.table == snapshot.table
+    assert plan.imbalance_before == plan.imbalance_after > 0
+    assert state == {}
+
+
+def test_replicating_policies_have_a_router() -> None:
+    policies: list[Replicating] = [ContRand(6, group=3), JoinMatrix(6)]
+    assert [policy.routing(cores=2).instances for policy in policies] == [6, 6]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: LsStream(0), "instances: got 0"),
+        (lambda: LsStream(300), "partitions: got 256; takes a whole number from 300 to 65,536"),
+        (lambda: LsStream(2, threshold=0), "threshold: got 0; takes a number above 0"),
+        (lambda: LsStream(2, gamma=1.5), "gamma: got 1.5; takes a number above 0 and up to 1"),
+        (lambda: LsStream(2, cooling=1.0), "cooling: got 1.0"),
+        (lambda: LsStream(2, seed=-1), "seed: got -1"),
+        (lambda: FastJoin(2, trigger=1), "trigger: got 1; takes a number above 1"),
+        (lambda: ContRand(2, group=3), "group: got 3; takes a whole number from 1 to 2"),
+        (lambda: JoinMatrix(True), "instances: got True"),
+        (lambda: Auto(instances=0), "instances: got 0"),
+        (lambda: Auto(threshold=float("nan")), "threshold: got nan"),
+        (lambda: Auto(threshold=float("inf")), "threshold: got inf"),
+        (lambda: Auto(max_moves=0), "max_moves: got 0"),
+        (lambda: Auto(split="yes"), "split: got 'yes'; takes True or False"),
+    ],
+)
+def test_a_wrong_argument_is_refused(make: Any, says: str) -> None:
+    with pytest.raises(SkewlessError) as refusal:
+        make()
+    assert says in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("cores", "partitions"), [(1, 256), (3, 258), (16, 256), (32, 512), (1_000, 16_000)]
+)
+def test_auto_has_enough_partitions_to_move(cores: int, partitions: int) -> None:
+    assert Auto().table(cores).partitions == partitions
