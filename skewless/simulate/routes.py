@@ -43,7 +43,9 @@ def to_one(instance: int) -> Route:
     return Route(np.array([[instance]]), np.array([[instance]]))
 
 
-def spread(members: Sequence[int], *, replicated_left: bool, single_key: bool = False) -> Route:
+def spread(
+    members: Sequence[int], *, replicated_left: bool, single_key: bool = False
+) -> Route:
     """One side goes to all members, a row of the other to one of them."""
     everywhere = np.array([members])
     one_each = everywhere.T
