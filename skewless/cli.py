@@ -21,6 +21,10 @@ app = typer.Typer(
 )
 bench = typer.Typer(help="Measure Skewless against Spark's own operators.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
+reproduce = typer.Typer(
+    help="Run the papers' experiments on a simulated cluster.", no_args_is_help=True
+)
+app.add_typer(reproduce, name="reproduce")
 
 
 def _folder_exists(path: Path | None) -> Path | None:
@@ -145,6 +149,24 @@ def join(
     )
     if result["errors"]:
         raise typer.Exit(1)
+
+
+@reproduce.command("ls-stream")
+def ls_stream(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", file_okay=False, help="Where the figures go."),
+    ] = Path("reproduce-ls-stream"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same streams.")] = 1,
+    json_path: JsonFile = None,
+) -> None:
+    """The evaluation of Ls-Stream: imbalance, throughput and latency, beside the paper's."""
+    from skewless.reproduce.ls_stream import run
+
+    run(out=out, json_path=json_path, quick=quick, seed=seed)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ SCHEMA = "k long, ts timestamp, v long"
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
-# What makes RocksDB fastest here: a log of changes instead of whole snapshots in every commit, and
+# Meant to save RocksDB work: a log of changes instead of whole snapshots in every commit, and
 # no look-up before every write only to keep the number of rows.
 _ROCKSDB = {
     f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.RocksDBStateStoreProvider",

@@ -24,7 +24,7 @@ from skewless.bench.workloads import FULL, QUICK, SLOW_BUDGET_S, Files, Workload
 from skewless.errors import bad_argument
 
 PACKAGES = ("skewless", "pyspark", "pyarrow", "numpy", "numba", "pandas")
-# The in-memory state store lives on Java's heap; the default of 1 GiB would slow Spark down.
+# The in-memory state store lives on Java's heap: more than the default of 1 GiB, for all alike.
 DRIVER_MEMORY, SMALL_DRIVER_MEMORY = "4g", "1g"
 LARGE_MACHINE_BYTES = 10 * 2**30
 BUDGET_S = 1_800.0

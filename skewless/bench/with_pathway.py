@@ -51,7 +51,7 @@ def _rows(side: str, names: list[str]) -> int:
 
 
 def _as_csv(side: str, names: list[str], folder: Path) -> str:
-    """Pathway reads no parquet: the same rows as text, with the time in microseconds."""
+    """The same rows as text, with the time in microseconds; written before the clock starts."""
     target = folder / Path(side).name
     target.mkdir(parents=True)
     for name in names:

@@ -12,9 +12,11 @@ from skewless.planning.snapshot import Loads
 Units = npt.NDArray[np.int64]
 
 # The flips of a temperature, as many as there are partitions, are shared by chains that run side
-# by side: one numpy call flips a flag in each. Beyond the most steps, more partitions get no more.
-CHAINS = 64
+# by side: one numpy call flips a flag in each. Beyond the most steps, more partitions get no more,
+# and beyond the most flags in memory there are fewer chains.
+CHAINS, FEWEST_CHAINS = 64, 4
 MOST_STEPS = 16
+MOST_FLAGS = 2**20
 # Impact factors have the units of the load, so the temperature is a multiple of the first one.
 LAST_TEMPERATURE = 0.01
 
@@ -51,7 +53,7 @@ def choose_migrations(
         return []
     chains = _Chains(stragglers, ceiling, rng)
     temperature = 1.0
-    steps = min(-(-chains.partitions // CHAINS), MOST_STEPS)
+    steps = min(-(-chains.partitions // chains.count), MOST_STEPS)
     while temperature > LAST_TEMPERATURE:
         for _ in range(steps):
             chains.flip(temperature)
@@ -74,6 +76,7 @@ class _Chains:
         self._counts = np.array([[len(units)] for units in self._units])
         self.partitions = int(self._counts.max())
         width = max(self.partitions, 1)
+        self.count = max(FEWEST_CHAINS, min(CHAINS, MOST_FLAGS // (len(stragglers) * width)))
         padded = np.zeros((3, len(stragglers), width))
         for i, (s, units) in enumerate(zip(stragglers, self._units, strict=True)):
             for plane, values in enumerate((s.loads, s.rates, s.rows)):
@@ -103,7 +106,7 @@ class _Chains:
         breaks eq. 30 by definition.
         """
         loads = self._values[0]
-        shape = (len(loads), CHAINS, loads.shape[1])
+        shape = (len(loads), self.count, loads.shape[1])
         order = self._rng.random(shape).argsort(axis=2)
         wanted = self._rng.random(shape) < 0.5
         in_order = np.take_along_axis(loads[:, None, :], order, axis=2) * wanted

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import per_instance, resources
-from skewless.planning.annealing import CHAINS, Straggler, choose_migrations
+from skewless.planning.annealing import CHAINS, MOST_FLAGS, Straggler, choose_migrations
 from skewless.planning.measure import Resources
 from skewless.planning.plan import Plan, moves_between, stay
 from skewless.planning.policy import check_instances, check_number, check_partitions, check_whole
@@ -17,10 +17,10 @@ from skewless.routing.partitions import PartitionTable, round_robin
 
 Owners = npt.NDArray[np.int64]
 
-# Pairings of stragglers with the lightest instances in one round; what is left waits for the next.
+# Pairings of stragglers with the lightest instances in one round, and partitions that are weighed
+# in them; what is left waits for the next round.
 _PAIRINGS = 64
-# Flags of all chains that are annealed at once; bounds the memory.
-_FLAGS_AT_ONCE = 2**24
+_WEIGHED = 2**19
 
 
 @dataclass(frozen=True)
@@ -97,37 +97,39 @@ class LsStream:
         instances = snapshot.table.instances
         loads = resources(snapshot.stored, snapshot.queued, self.gamma)
         by_instance = per_instance(loads, owners, instances)
-        mean = float(by_instance.mean())
-        stuck = np.zeros(instances, np.bool_)
-        one_pair = False
+        weighed, one_pair = 0, False
         for _ in range(_PAIRINGS):
-            if imbalance(by_instance) <= self.threshold:
+            if imbalance(by_instance) <= self.threshold or weighed > _WEIGHED:
                 break
-            pairs = self._pairs(by_instance, mean, stuck, one_pair)
+            pairs = self._pairs(loads, owners, by_instance, one_pair)
             if not pairs:
                 break
-            moved = self._relieve(pairs, snapshot, loads, by_instance, owners, rng)
+            # Not every straggler fits its own partner, but the heaviest fits the lightest.
+            weighed += len(pairs) * len(owners) // instances
+            one_pair = not self._relieve(pairs, snapshot, loads, by_instance, owners, rng)
             by_instance = per_instance(loads, owners, instances)
-            # A straggler that not even the lightest instance can relieve is left alone.
-            if not moved and len(pairs) == 1:
-                stuck[pairs[0][0]] = True
-            one_pair = not moved
         return owners
 
     def _pairs(
-        self, by_instance: Loads, mean: float, stuck: npt.NDArray[np.bool_], one: bool
+        self, loads: Loads, owners: Owners, by_instance: Loads, one: bool
     ) -> list[tuple[int, int]]:
         """The heaviest with the lightest, the second heaviest with the second lightest, …"""
-        above = int(((by_instance > mean * (1 + self.threshold)) & ~stuck).sum())
+        mean, low, high = (float(f(by_instance)) for f in (np.mean, np.min, np.max))
+        # Eq. 31: one whose smallest partition is too large for the lightest cannot be relieved.
+        smallest = np.full(len(by_instance), np.inf)
+        np.minimum.at(smallest, owners, np.where(loads > 0, loads, np.inf))
+        movable = 2 * smallest < by_instance - low
+        above = int(((by_instance > mean * (1 + self.threshold)) & movable).sum())
         # Idle instances count when they are what makes LI: beside a straggler that cannot be
         # relieved there will always be some, and filling them would bring LI no further down.
-        idle = mean - float(by_instance.min()) >= float(by_instance.max()) - mean
-        below = int((by_instance < mean * (1 - self.threshold)).sum()) if idle else 0
+        below = 0
+        if mean - low >= high - mean:
+            below = int((by_instance < mean * (1 - self.threshold)).sum())
         count = min(max(above, below), len(by_instance) // 2, 1 if one else len(by_instance))
         order = by_instance.argsort(kind="stable")
-        high = order[::-1][~stuck[order[::-1]]][:count].tolist()
-        pairs = zip(high, order[:count].tolist(), strict=False)
-        return [(h, low) for h, low in pairs if by_instance[h] > by_instance[low]]
+        heaviest = order[::-1][movable[order[::-1]]][:count].tolist()
+        pairs = zip(heaviest, order[:count].tolist(), strict=False)
+        return [(h, light) for h, light in pairs if by_instance[h] > by_instance[light]]
 
     def _relieve(
         self,
@@ -144,8 +146,8 @@ class LsStream:
         order = owners.argsort(kind="stable")
         ends = np.searchsorted(owners[order], np.arange(len(by_instance) + 1))
         owned = [order[ends[high] : ends[high + 1]] for high, _ in pairs]
-        # As many pairs at once as the memory bound allows for the longest list of partitions.
-        at_once = max(1, _FLAGS_AT_ONCE // (CHAINS * max(len(units) for units in owned)))
+        # As many pairs at once as get all their chains, with the longest list of partitions.
+        at_once = max(1, MOST_FLAGS // (CHAINS * max(len(units) for units in owned)))
         moved = False
         for start in range(0, len(pairs), at_once):
             batch = range(start, min(start + at_once, len(pairs)))

@@ -58,8 +58,3 @@ def scaled(spread: Hashes, size: int | Instances) -> Instances:
     """
     upper = spread >> np.uint64(32)
     return (upper * np.asarray(size, np.uint64) >> np.uint64(32)).astype(np.int64)
-
-
-def one_visit_each(instance: Instances) -> Visits:
-    """Every row goes to one instance only, and stays there."""
-    return Visits(np.arange(len(instance)), instance, np.ones(len(instance), np.bool_))

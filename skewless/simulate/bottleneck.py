@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from skewless.errors import bad_argument
 from skewless.simulate.run import Run
 
+_AIMED = 6
+
 
 @dataclass(frozen=True)
 class Bottleneck:
@@ -21,32 +23,27 @@ def find_bottleneck(
 ) -> Bottleneck:
     """Climb a ladder of rates, `step` apart, up to the last rung at which nothing is saturated.
 
-    The paper raises the rate rung by rung. Load only grows with the rate, so the rungs between one
-    that holds and one that fails are halved instead: the same answer in a handful of runs. `guess`
-    is a rate to start from.
+    The paper raises the rate rung by rung. Load only grows with the rate, so the answer lies between
+    a rung that holds and one that fails; how busy the busiest instance was says where to try next.
+    The same answer takes a handful of runs. `guess` is a rate to start from.
     """
     if not 0 < step <= highest:
         raise bad_argument("step", step, "a rate above 0 and up to highest")
-    top = int(highest / step)
-    runs: dict[int, Run] = {}
-
-    def holds(rung: int) -> bool:
-        if rung not in runs:
-            runs[rung] = at_rate(rung * step)
-        return not runs[rung].saturated
-
-    low, high = 0, top + 1  # low holds (nothing comes in), high fails
-    at = min(max(round((guess or step) / step), 1), top)
-    stride = max(1, at // 8)
-    # Widen from the guess until it is enclosed, then halve.
+    low, high = 0, int(highest / step) + 1  # low holds (nothing comes in), high is taken to fail
+    at = min(max(round((guess or step) / step), 1), high - 1)
+    best: Run | None = None
+    tried = 0
     while high - low > 1:
-        if holds(at):
-            low = at
-            at = min(low + stride, (low + high) // 2 if high <= top else top)
-        else:
+        run = at_rate(at * step)
+        tried += 1
+        if run.saturated:
             high = at
-            at = max(high - stride, (low + high) // 2 if low > 0 else 1)
-        stride *= 2
-        if not low < at < high:
-            at = (low + high) // 2
-    return Bottleneck(low * step, runs.get(low), len(runs))
+        else:
+            low, best = at, run
+        # The work of a rate is between linear (handling) and quadratic (comparing with what the
+        # same rate has stored); after some runs halving is the surer way.
+        aim = (low + high) // 2
+        if tried <= _AIMED and run.utilisation > 0:
+            aim = round(at / run.utilisation**0.75)
+        at = min(max(aim, low + 1), high - 1)
+    return Bottleneck(low * step, best, tried)

@@ -34,7 +34,7 @@ class Route:
             if own.ndim != 2 or not own.size:
                 raise SkewlessError(f"{name}: takes at least one set of at least one instance")
             # Every pair meets once: my j-th instance holds the other side's j-th set.
-            if own.shape[1] != other.shape[0] or not (own.T == other).all():
+            if own.shape[1] != other.shape[0] or not (other == own.T).all():
                 raise SkewlessError(f"{name}: every set must meet each set of the other side once")
 
 
@@ -43,9 +43,7 @@ def to_one(instance: int) -> Route:
     return Route(np.array([[instance]]), np.array([[instance]]))
 
 
-def spread(
-    members: Sequence[int], *, replicated_left: bool, single_key: bool = False
-) -> Route:
+def spread(members: Sequence[int], *, replicated_left: bool, single_key: bool = False) -> Route:
     """One side goes to all members, a row of the other to one of them."""
     everywhere = np.array([members])
     one_each = everywhere.T

@@ -99,9 +99,7 @@ class _Simulation:
         return len(self.splits) + int((self.table.owners != self.first_owners).sum())
 
     def _no_work(self) -> kernel.Work:
-        return kernel.empty_work(
-            self.streams.keys, self.table.partitions, self.cluster.instances
-        )
+        return kernel.empty_work(self.streams.keys, self.table.partitions, self.cluster.instances)
 
     def _nothing_stored(self) -> kernel.Stored:
         return kernel.empty_stored(

@@ -1,0 +1,200 @@
+"""The join-matrix contract (eq. 5 and 6), one test for every router and every plan: each row is
+stored once, and each pair of equal keys meets once, in whatever batches the two arrive."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skewless.planning.auto import Auto
+from skewless.planning.contrand import ContRand
+from skewless.planning.joinmatrix import JoinMatrix
+from skewless.planning.plan import validate
+from skewless.planning.snapshot import HotKey, Snapshot
+from skewless.routing.join_matrix import grid_shape
+from skewless.routing.partitions import PartitionTable, partition_of
+from skewless.routing.router import Router, Side
+from skewless.routing.splits import Split, SplitRouter
+
+SIDES: tuple[Side, Side] = ("left", "right")
+KEYS = np.random.default_rng(5).integers(0, 2**64, 6, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that was routed: when, to where, and where it stays."""
+
+    side: Side
+    key: int
+    batch: int
+    visits: frozenset[int]
+    home: int
+
+
+Keys = list[tuple[list[int], list[int]]]  # per batch: the keys of the left rows, of the right rows
+BATCHES = st.lists(
+    st.tuples(*(st.lists(st.integers(0, len(KEYS) - 1), max_size=6),) * 2), min_size=1, max_size=4
+)
+
+
+def routed(routers: Sequence[Router], batches: Keys, rng: np.random.Generator) -> list[Row]:
+    """Every row of every batch, sent by the router that is in force in its batch."""
+    rows = []
+    for number, (router, keys) in enumerate(zip(routers, batches, strict=True)):
+        for side, of_side in zip(SIDES, keys, strict=True):
+            hashes = KEYS[np.array(of_side, int)]
+            spread = rng.integers(0, 2**64, len(hashes), dtype=np.uint64)
+            visits = router.visits(side, hashes, spread)
+            assert (np.diff(visits.row) >= 0).all()
+            assert ((visits.instance >= 0) & (visits.instance < router.instances)).all()
+            for index, key in enumerate(of_side):
+                own = visits.row == index
+                where = visits.instance[own].tolist()
+                assert len(where) == len(set(where)), "a row visits an instance once"
+                (home,) = visits.instance[own & visits.home].tolist()  # stored exactly once
+                rows.append(Row(side, key, number, frozenset(where), home))
+            assert len(set(visits.row.tolist())) == len(of_side), "no row is lost, none is made up"
+    return rows
+
+
+def meetings(left: Row, right: Row, meeting: str) -> int:
+    """On how many instances two rows are joined: the definition that `Router` gives."""
+    if left.batch == right.batch:
+        both = left.visits & right.visits
+        return len(both & {left.home}) if meeting == "where stored" else len(both)
+    new, stored = (left, right) if left.batch > right.batch else (right, left)
+    if meeting == "at own home":
+        return len(new.visits & {new.home})
+    return len(new.visits & ({stored.home} if meeting == "where stored" else stored.visits))
+
+
+@st.composite
+def tables(draw: st.DrawFn, instances: int) -> PartitionTable:
+    owners = draw(st.lists(st.integers(0, instances - 1), min_size=1, max_size=16))
+    return PartitionTable(instances, tuple(owners))
+
+
+@st.composite
+def split_routers(draw: st.DrawFn, splits: bool = True) -> SplitRouter:
+    instances = draw(st.integers(2, 7))
+    table = draw(tables(instances))
+    chosen = draw(st.sets(st.sampled_from(range(len(KEYS))))) if splits else ()
+    return SplitRouter(
+        table,
+        tuple(
+            Split(
+                hash=int(KEYS[k]),
+                partition=int(partition_of(KEYS[k : k + 1], table.partitions)[0]),
+                members=tuple(
+                    draw(
+                        st.lists(st.integers(0, instances - 1), min_size=2, max_size=7, unique=True)
+                    )
+                ),
+                replicated=draw(st.sampled_from(SIDES)),
+            )
+            for k in sorted(chosen)
+        ),
+    )
+
+
+@st.composite
+def planned_routers(draw: st.DrawFn, batches: int) -> list[SplitRouter]:
+    """The routers that a policy makes one after the other while the load jumps about."""
+    policy = Auto(draw(st.integers(2, 6)), threshold=0.01)
+    table = policy.table(cores=2)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    partitions = partition_of(KEYS, table.partitions)
+    splits: tuple[Split, ...] = ()
+    state: dict[str, Any] = {}
+    made = []
+    for _ in range(batches):
+        made.append(SplitRouter(table, splits))
+        key_loads = rng.pareto(0.5, len(KEYS)) * 10
+        loads = rng.random(table.partitions)
+        np.add.at(loads, partitions, key_loads)
+        keys = tuple(
+            HotKey(int(KEYS[k]), int(partitions[k]), float(key_loads[k]), *rng.integers(1, 99, 2))
+            for k in range(len(KEYS))
+        )
+        snapshot = Snapshot(table, loads, loads, 100 * loads, keys, splits)
+        plan, state = policy.plan(snapshot, state)
+        validate(plan, snapshot)
+        table, splits = plan.table, plan.splits
+    return made
+
+
+# A strategy for one router per batch. State that any instance can read lets the table and the
+# splits be others in every batch; routers that keep rows where they send them never change.
+def changing(routers: Callable[[], st.SearchStrategy[Router]]) -> Any:
+    return lambda n: st.lists(routers(), min_size=n, max_size=n)
+
+
+def fixed(routers: Callable[[], st.SearchStrategy[Router]]) -> Any:
+    return lambda n: routers().map(lambda router: [router] * n)
+
+
+ROUTERS: dict[str, Any] = {
+    "partition table": changing(lambda: split_routers(splits=False)),
+    "table with splits": changing(split_routers),
+    "planned by Auto": planned_routers,
+    "ContRand": fixed(
+        lambda: st.integers(1, 9).flatmap(
+            lambda n: st.integers(1, n).map(lambda group: ContRand(n, group).routing(cores=2))
+        )
+    ),
+    "JoinMatrix": fixed(lambda: st.integers(1, 12).map(lambda n: JoinMatrix(n).routing(cores=2))),
+}
+
+
+@pytest.mark.parametrize("name", ROUTERS)
+@given(data=st.data(), batches=BATCHES, seed=st.integers(0, 2**32))
+def test_each_row_is_stored_once_and_each_pair_meets_once(
+    name: str, data: st.DataObject, batches: Keys, seed: int
+) -> None:
+    routers: list[Router] = data.draw(ROUTERS[name](len(batches)))
+    rows = routed(routers, batches, np.random.default_rng(seed))
+    left = [row for row in rows if row.side == "left"]
+    right = [row for row in rows if row.side == "right"]
+    pairs = [(one, other) for one in left for other in right if one.key == other.key]
+    met = Counter(meetings(one, other, routers[0].meeting) for one, other in pairs)
+    assert met == Counter({1: len(pairs)} if pairs else {})
+
+
+def test_the_rows_of_a_split_key_are_spread_evenly_and_only_one_side_is_replicated() -> None:
+    table = PartitionTable(4, (0,) * 8)
+    split = Split(int(KEYS[0]), 0, (1, 2, 3), "right")
+    router = SplitRouter(table, (split,))
+    spread = np.random.default_rng(1).integers(0, 2**64, 9_000, dtype=np.uint64)
+    hashes = np.full(9_000, KEYS[0])
+    left = router.visits("left", hashes, spread)
+    assert len(left.row) == 9_000
+    assert np.bincount(left.instance, minlength=4)[0] == 0
+    assert np.abs(np.bincount(left.instance)[1:] - 3_000).max() < 300
+    right = router.visits("right", hashes, spread)
+    assert np.bincount(right.instance, minlength=4).tolist() == [0, 9_000, 9_000, 9_000]
+    assert np.abs(np.bincount(right.instance[right.home])[1:] - 3_000).max() < 300
+    other = router.visits("right", np.full(10, KEYS[1]), spread[:10])
+    assert other.instance.tolist() == [0] * 10
+
+
+def test_groups_and_grids_store_evenly() -> None:
+    spread = np.random.default_rng(1).integers(0, 2**64, 12_000, dtype=np.uint64)
+    one_key = np.full(12_000, KEYS[0])
+    group = ContRand(6, group=3).routing(cores=2).visits("left", one_key, spread)
+    stored = np.bincount(group.instance[group.home], minlength=6)
+    assert np.abs(stored[stored > 0] - 4_000).max() < 400
+    assert (stored > 0).sum() == 3
+    grid = JoinMatrix(6).routing(cores=2).visits("right", one_key, spread)
+    assert np.abs(np.bincount(grid.instance[grid.home], minlength=6) - 2_000).max() < 250
+
+
+@pytest.mark.parametrize(
+    ("instances", "shape"), [(1, (1, 1)), (4, (2, 2)), (7, (1, 7)), (12, (3, 4)), (28, (4, 7))]
+)
+def test_the_grid_is_as_square_as_can_be(instances: int, shape: tuple[int, int]) -> None:
+    assert grid_shape(instances) == shape
