@@ -53,7 +53,17 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("doctor",), ("demo",), ("bench",), ("bench", "join")], ids=" ".join
+    "command",
+    [
+        (),
+        ("doctor",),
+        ("demo",),
+        ("bench",),
+        ("bench", "join"),
+        ("reproduce",),
+        ("reproduce", "ls-stream"),
+    ],
+    ids=" ".join,
 )
 def test_every_command_has_help(command: tuple[str, ...]) -> None:
     result = invoke(*command, "--help")
@@ -61,7 +71,11 @@ def test_every_command_has_help(command: tuple[str, ...]) -> None:
     assert "Usage" in result.output
 
 
-@pytest.mark.parametrize("command", [("doctor",), ("demo",), ("bench", "join")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [("doctor",), ("demo",), ("bench", "join"), ("reproduce", "ls-stream")],
+    ids=" ".join,
+)
 def test_every_command_takes_json(command: tuple[str, ...]) -> None:
     assert "--json" in invoke(*command, "--help").output
 
@@ -132,6 +146,17 @@ def test_bench_join_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "skewless.bench.join", module)
     assert invoke("bench", "join").exit_code == 1
+
+
+def test_reproduce_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
+    calls = stand_in("skewless.reproduce.ls_stream")
+    assert invoke("reproduce", "ls-stream").exit_code == 0
+    options = ("--out", str(tmp_path), "--quick", "--seed", "4", "--json", str(tmp_path / "r.json"))
+    assert invoke("reproduce", "ls-stream", *options).exit_code == 0
+    assert calls == [
+        {"out": Path("reproduce-ls-stream"), "json_path": None, "quick": False, "seed": 1},
+        {"out": tmp_path, "json_path": tmp_path / "r.json", "quick": True, "seed": 4},
+    ]
 
 
 def test_json_without_a_folder_is_refused_before_the_work(

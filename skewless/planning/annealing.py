@@ -13,9 +13,10 @@ Units = npt.NDArray[np.int64]
 
 # The flips of a temperature, as many as there are partitions, are shared by chains that run side
 # by side: one numpy call flips a flag in each. Beyond the most steps, more partitions get no more,
-# and beyond the most flags in memory there are fewer chains.
+# and a straggler with very many has fewer chains.
 CHAINS, FEWEST_CHAINS = 64, 4
-MOST_STEPS = 16
+MOST_STEPS = 4
+MOST_FLAGS_OF_ONE = 2**18
 MOST_FLAGS = 2**20
 # Impact factors have the units of the load, so the temperature is a multiple of the first one.
 LAST_TEMPERATURE = 0.01
@@ -49,16 +50,24 @@ def choose_migrations(
     it below `ceiling` = R̄·(1 + α) (eq. 30); of those that do, the one with the largest impact
     factor (eq. 25) is kept. Where none can, the one that relieves the straggler most is.
     """
-    if not stragglers:
-        return []
-    chains = _Chains(stragglers, ceiling, rng)
-    temperature = 1.0
-    steps = min(-(-chains.partitions // chains.count), MOST_STEPS)
-    while temperature > LAST_TEMPERATURE:
-        for _ in range(steps):
-            chains.flip(temperature)
-        temperature *= cooling
-    return chains.best()
+    chosen: dict[int, Units] = {}
+    for batch in _batches([len(s.loads) for s in stragglers]):
+        chains = _Chains([stragglers[i] for i in batch], ceiling, rng)
+        chains.anneal(cooling)
+        chosen.update(zip(batch, chains.best(), strict=True))
+    return [chosen[i] for i in range(len(stragglers))]
+
+
+def _batches(sizes: list[int]) -> list[list[int]]:
+    """Stragglers to anneal together: of similar size, because the arrays are as wide as the widest,
+    and no more than memory should hold."""
+    batches: list[list[int]] = []
+    for i in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        if batches and (len(batches[-1]) + 1) * CHAINS * sizes[i] <= MOST_FLAGS:
+            batches[-1].append(i)
+        else:
+            batches.append([i])
+    return batches
 
 
 class _Chains:
@@ -76,7 +85,7 @@ class _Chains:
         self._counts = np.array([[len(units)] for units in self._units])
         self.partitions = int(self._counts.max())
         width = max(self.partitions, 1)
-        self.count = max(FEWEST_CHAINS, min(CHAINS, MOST_FLAGS // (len(stragglers) * width)))
+        self.count = max(FEWEST_CHAINS, min(CHAINS, MOST_FLAGS_OF_ONE // width))
         padded = np.zeros((3, len(stragglers), width))
         for i, (s, units) in enumerate(zip(stragglers, self._units, strict=True)):
             for plane, values in enumerate((s.loads, s.rates, s.rows)):
@@ -123,6 +132,15 @@ class _Chains:
         )
         impact = migration_impact(resource_benefit(load), latency, rows)
         return impact, self._high - load < self._ceiling
+
+    def anneal(self, cooling: float) -> None:
+        """Lines 15–30, from the first temperature to the last."""
+        steps = min(-(-self.partitions // self.count), MOST_STEPS)
+        temperature = 1.0
+        while temperature > LAST_TEMPERATURE:
+            for _ in range(steps):
+                self.flip(temperature)
+            temperature *= cooling
 
     def flip(self, temperature: float) -> None:
         """Lines 16–28: one partition of every chain changes its mind, if that is accepted."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import per_instance, resources
-from skewless.planning.annealing import CHAINS, MOST_FLAGS, Straggler, choose_migrations
+from skewless.planning.annealing import Straggler, choose_migrations
 from skewless.planning.measure import Resources
 from skewless.planning.plan import Plan, moves_between, stay
 from skewless.planning.policy import check_instances, check_number, check_partitions, check_whole
@@ -20,7 +20,7 @@ Owners = npt.NDArray[np.int64]
 # Pairings of stragglers with the lightest instances in one round, and partitions that are weighed
 # in them; what is left waits for the next round.
 _PAIRINGS = 64
-_WEIGHED = 2**19
+_WEIGHED = 2**17
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class LsStream:
             pairs = self._pairs(loads, owners, by_instance, one_pair)
             if not pairs:
                 break
+            weighed += int(np.isin(owners, [high for high, _ in pairs]).sum())
             # Not every straggler fits its own partner, but the heaviest fits the lightest.
-            weighed += len(pairs) * len(owners) // instances
             one_pair = not self._relieve(pairs, snapshot, loads, by_instance, owners, rng)
             by_instance = per_instance(loads, owners, instances)
         return owners
@@ -146,25 +146,19 @@ class LsStream:
         order = owners.argsort(kind="stable")
         ends = np.searchsorted(owners[order], np.arange(len(by_instance) + 1))
         owned = [order[ends[high] : ends[high + 1]] for high, _ in pairs]
-        # As many pairs at once as get all their chains, with the longest list of partitions.
-        at_once = max(1, MOST_FLAGS // (CHAINS * max(len(units) for units in owned)))
-        moved = False
-        for start in range(0, len(pairs), at_once):
-            batch = range(start, min(start + at_once, len(pairs)))
-            stragglers = [
-                Straggler(
-                    load=float(by_instance[pairs[i][0]]),
-                    load_of_lightest=float(by_instance[pairs[i][1]]),
-                    rate=float(rates[pairs[i][0]]),
-                    rate_of_lightest=float(rates[pairs[i][1]]),
-                    loads=loads[owned[i]],
-                    rates=snapshot.queued[owned[i]],
-                    rows=snapshot.stored[owned[i]],
-                )
-                for i in batch
-            ]
-            chosen = choose_migrations(stragglers, ceiling, self.cooling, rng)
-            for i, units in zip(batch, chosen, strict=True):
-                owners[owned[i][units]] = pairs[i][1]
-                moved = moved or bool(units.size)
-        return moved
+        stragglers = [
+            Straggler(
+                load=float(by_instance[high]),
+                load_of_lightest=float(by_instance[low]),
+                rate=float(rates[high]),
+                rate_of_lightest=float(rates[low]),
+                loads=loads[units],
+                rates=snapshot.queued[units],
+                rows=snapshot.stored[units],
+            )
+            for (high, low), units in zip(pairs, owned, strict=True)
+        ]
+        chosen = choose_migrations(stragglers, ceiling, self.cooling, rng)
+        for (_, low), units, leaving in zip(pairs, owned, chosen, strict=True):
+            owners[units[leaving]] = low
+        return any(leaving.size for leaving in chosen)

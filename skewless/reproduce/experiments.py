@@ -132,8 +132,8 @@ def cluster_of(task: Task) -> Cluster:
     """One half of the join-biclique: half of the instances, and half of every node's two cores.
 
     One half stores S and is probed by R, the other the reverse; each tuple visits both. They mirror
-    each other, so one is simulated. With 'one group of 20' all instances store S, and a tuple visits
-    only one.
+    each other, so one is simulated. With 'one group of 20' all instances store S, and a
+    tuple visits only one.
     """
     whole = task.reading == "one group of 20"
     instances = task.join_instances if whole else task.join_instances // 2

@@ -9,7 +9,7 @@ ZIPF_THROUGHPUT = {
 }
 # How much lower the largest latency over all coefficients is with Ls-Stream (§VI-B).
 ZIPF_LATENCY_CUT = {"BiStream": 0.493, "ContRand": 0.392, "FastJoin": 0.181}
-# Load imbalance degree of plain hashing, by Zipf coefficient (§VI-D). For 0.6 only a bound is given.
+# Load imbalance degree of plain hashing, by Zipf coefficient (§VI-D).
 HASH_IMBALANCE = {0.4: 1.5, 0.8: 5.3}
 # Ride-hailing, 28 instances: maximum throughput by system and number of nodes (§VI-C).
 NODES_THROUGHPUT = {

@@ -15,6 +15,10 @@ from skewless.reproduce.experiments import WITH_MATRIX, Result
 Results = Sequence[Result]
 NAMES = {"BiStream": "BiStream (Hash)", "Auto": "Auto (ours)"}
 MS = 1e3
+CALIBRATED = (
+    "[p] is the paper's figure. BiStream at Zipf 0.2 is the calibration point. The paper calls "
+    "FastJoin and Ls-Stream 'stable' over Zipf and prints no figures for them."
+)
 
 
 def pick(results: Results, experiment: str, **wanted: Any) -> list[Result]:
@@ -75,8 +79,7 @@ def render(results: Results, verdicts: list[dict[str, Any]], *, quick: bool) -> 
             lambda s, x: bottleneck(results, "zipf", system=s, at=x), "{:,.0f}",
             {k: f"{v:,.0f}" for k, v in paper.ZIPF_THROUGHPUT.items()},
         ),
-        _note("BiStream at Zipf 0.2 is the calibration point. The paper's FastJoin and Ls-Stream are "
-              "'stable' over Zipf; it prints no figures for them."),
+        _note(CALIBRATED),
         _grid(
             results, "zipf latency", "Imbalance degree LI over Zipf, 5,000 tuples/s",
             lambda s, x: figure_of(

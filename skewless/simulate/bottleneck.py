@@ -1,4 +1,4 @@
-"""Finds the highest rate that a cluster sustains: the rung of a ladder below the first that fails."""
+"""Finds the highest rate that a cluster sustains: the last rung of a ladder that holds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _AIMED = 6
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The last rate at which no instance was saturated, and its run; 0 and None if there is none."""
+    """The last rate at which no instance was saturated, and its run; 0 and None if none."""
 
     rate: float
     run: Run | None
@@ -23,9 +23,9 @@ def find_bottleneck(
 ) -> Bottleneck:
     """Climb a ladder of rates, `step` apart, up to the last rung at which nothing is saturated.
 
-    The paper raises the rate rung by rung. Load only grows with the rate, so the answer lies between
-    a rung that holds and one that fails; how busy the busiest instance was says where to try next.
-    The same answer takes a handful of runs. `guess` is a rate to start from.
+    The paper raises the rate rung by rung. Load only grows with the rate, so the answer lies
+    between a rung that holds and one that fails; how busy the busiest instance was says where to
+    try next. The same answer takes a handful of runs. `guess` is a rate to start from.
     """
     if not 0 < step <= highest:
         raise bad_argument("step", step, "a rate above 0 and up to highest")

@@ -18,7 +18,7 @@ class Cluster:
     they want more than there is, all of them slow down alike. `overhead` is the share of a core
     that an instance uses for itself. Without `nodes` every instance has a core of its own.
     A tuple takes `route_s` to reach its instance, and `lookup_s` more for each doubling of the
-    explicit entries (split keys and moved partitions).
+    explicit entries (split or moved keys).
 
     >>> Cluster(instances=28, nodes=14).slowdown(np.full(28, 1.0)).max()
     1.0

@@ -49,7 +49,7 @@ class Stored(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The stored rows in order of their arrival; `ends` = [oldest that lives, one past the newest]."""
+    """The stored rows in order of arrival; `ends` = [oldest that lives, one past the newest]."""
 
     time_s: Floats
     key: Ints32
@@ -71,7 +71,7 @@ class Work(NamedTuple):
 class Prices(NamedTuple):
     """The cost model as the kernel reads it."""
 
-    index: bool
+    by_index: bool
     scan_instance: bool
     tuple_s: float
     compare_s: float
@@ -133,7 +133,7 @@ def _probe_s(stored, routes, prices, route, partition, key, position, instance):
         share = 1.0 / routes.sets[route, RIGHT]
         matches = stored.by_key[key] * share
         in_partition = stored.by_partition[partition] * share
-    if prices.index:
+    if prices.by_index:
         looked_at = np.log2(1.0 + stored.by_instance[instance])
     elif prices.scan_instance:
         looked_at = float(stored.by_instance[instance])
@@ -258,6 +258,7 @@ def with_room(log: Log | None, rows: int) -> Log:
     )
     if log is not None:
         begin, end = log.ends
-        for old, new in zip(log[:3], grown[:3], strict=True):
-            new[:live] = old[begin:end]
+        grown.time_s[:live] = log.time_s[begin:end]
+        grown.key[:live] = log.key[begin:end]
+        grown.chosen[:live] = log.chosen[begin:end]
     return grown

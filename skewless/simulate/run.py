@@ -31,7 +31,7 @@ class Run:
     max_latency_s: float
     copies: float  # visits per tuple
     moved_rows: int  # from the start
-    entries: int  # split keys and moved partitions at the end
+    entries: int  # keys that the router looks up, at the end
     looks: tuple[Look, ...]
 
     def __post_init__(self) -> None:

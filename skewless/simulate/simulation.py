@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from skewless.errors import bad_argument
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import resources
+from skewless.planning.fastjoin import FastJoin
 from skewless.planning.plan import Plan, validate
 from skewless.planning.policy import Policy
 from skewless.planning.snapshot import HotKey, Snapshot
@@ -95,8 +97,13 @@ class _Simulation:
 
     @property
     def entries(self) -> int:
-        """What the router cannot compute from the hash: split keys and moved partitions."""
-        return len(self.splits) + int((self.table.owners != self.first_owners).sum())
+        """Keys that the router must look up: split ones, and those that FastJoin has moved.
+
+        A table of partitions is an array of fixed length, whatever has moved in it.
+        """
+        if isinstance(self.policy, FastJoin):
+            return int((self.table.owners != self.first_owners).sum())
+        return len(self.splits)
 
     def _no_work(self) -> kernel.Work:
         return kernel.empty_work(self.streams.keys, self.table.partitions, self.cluster.instances)
@@ -124,7 +131,7 @@ class _Simulation:
         if self.cluster.nodes is not None:
             parts = max(parts, round((end_s - start_s) / SHARE_S))
         bounds = np.linspace(start_s, end_s, int(max(parts, 1)) + 1)
-        for begin_s, until_s in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin_s, until_s in pairwise(bounds):
             self._serve(float(begin_s), float(until_s))
 
     def _serve(self, start_s: float, end_s: float) -> None:
@@ -143,7 +150,7 @@ class _Simulation:
             self.partition_of, self.work, self.prices, self.course.window_s,
             copy_of, copy_instance, copy_s,
         )  # fmt: skip
-        copy_of, copy_instance, copy_s = (a[:copies] for a in (copy_of, copy_instance, copy_s))
+        copy_of, copy_instance, copy_s = copy_of[:copies], copy_instance[:copies], copy_s[:copies]
         came_s = self.work.by_instance - before
         backlog_s = np.maximum(self.free_s - start_s, 0.0)
         factor = self.cluster.slowdown((came_s + backlog_s) / (end_s - start_s))
@@ -174,12 +181,13 @@ class _Simulation:
     def _measure(
         self, start_s: float, tuples: Arrivals, done_s: Floats, copies: int, came_s: Floats
     ) -> None:
+        in_time = (done_s > self.course.warm_up_s) & (done_s <= self.course.duration_s)
+        self.done += int(in_time.sum())
         if start_s < self.course.warm_up_s - 1e-9:
             return
         self.arrived += len(tuples.key)
         self.copies += copies
         self.busy_s += came_s
-        self.done += int((done_s <= self.course.duration_s).sum())
         self.latency_s.append((done_s - tuples.time_s).astype(np.float32))
 
     def look(self, now_s: float, clock: Callable[[], float]) -> Look:
@@ -239,7 +247,7 @@ class _Simulation:
         n = self.cluster.instances
         moved_out, moved_in = np.zeros(n, np.int64), np.zeros(n, np.int64)
         source_of = np.full(self.table.partitions, -1, np.int64)
-        moved = kernel.relocate(
+        moved: int = kernel.relocate(
             self.log, old, self.routes, self.partition_of, self._draws(int(self.log.ends[1])),
             moved_out, moved_in, source_of,
         )  # fmt: skip

@@ -75,7 +75,9 @@ class City:
     In every step each driver reports a position once and orders arrive at random (Poisson).
     Coordinates are metres; `cell` is the Hilbert index of the position on a grid of 2^order cells a
     side. The more rush hour it is, the more orders there are and the more of them come from the
-    hotspots (stations, offices, arenas), which gain and lose weight over the day and drift.
+    hotspots (stations, offices, arenas), which gain and lose weight over the day and drift. Every
+    `jump_minutes`, if given, the crowd at the largest hotspot is suddenly elsewhere, as when a match
+    ends and a concert begins: orders follow at once, drivers as fast as they can drive.
 
     >>> city = City(np.random.default_rng(7), drivers=100)
     >>> city.step().drivers.num_rows
@@ -88,8 +90,10 @@ class City:
     order: int = 5
     size_m: float = 16_000.0
     hotspots: int = 8
+    hot_share: tuple[float, float] = (0.25, 0.65)  # of what goes on at hotspots: quiet, at the peak
     start_hour: float = 6.5
     step_seconds: float = 10.0
+    jump_minutes: float | None = None
     now_us: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,15 +101,20 @@ class City:
             raise ValueError(f"drivers must be at least 1, got {self.drivers}")
         if self.hotspots < 1:
             raise ValueError(f"hotspots must be at least 1, got {self.hotspots}")
+        if not all(0 <= share <= 1 for share in self.hot_share):
+            raise ValueError(f"hot_share must be two shares of 1, got {self.hot_share}")
         if not self.orders_per_second >= 0:
             raise ValueError(f"orders_per_second must be at least 0, got {self.orders_per_second}")
         if not self.step_seconds > 0:
             raise ValueError(f"step_seconds must be above 0, got {self.step_seconds}")
+        if self.jump_minutes is not None and not self.jump_minutes > 0:
+            raise ValueError(f"jump_minutes must be above 0, got {self.jump_minutes}")
         rng, size = self.rng, self.size_m
         self.now_us = MIDNIGHT_US + round(self.start_hour * HOUR_US)
         self._step_us = round(self.step_seconds * 1e6)
         self._next_order_id = 0
-        self._home = self._reflect(rng.normal(size / 2, size / 6, (self.hotspots, 2)))
+        self._start_us = self.now_us
+        self._home = self._somewhere(self.hotspots)
         self._centre = self._home.copy()
         self._width_m = rng.uniform(120.0, 350.0, self.hotspots)
         self._peak_hour = rng.uniform(0.0, 24.0, self.hotspots)
@@ -126,6 +135,8 @@ class City:
         """Advance the city by `step_seconds`; returns what was reported meanwhile."""
         start_us = self.now_us
         self._wander()
+        if self._jumps_now():
+            self._home[0] = self._centre[0] = self._somewhere(1)
         orders = self._orders(start_us)
         drivers = self._drive(start_us)
         self.now_us = start_us + self._step_us
@@ -146,13 +157,26 @@ class City:
         return hilbert.index(grid[:, 0], grid[:, 1], self.order)
 
     def _hot_share(self) -> float:
-        return 0.25 + 0.4 * rush(self.hour)
+        quiet, peak = self.hot_share
+        return quiet + (peak - quiet) * rush(self.hour)
 
     def _wander(self) -> None:
         """Let the hotspots drift: an Ornstein-Uhlenbeck walk of 400 m around home, over an hour."""
         keep = np.exp(-self.step_seconds / 3_600.0)
         noise = self.rng.normal(0.0, 400.0, self._home.shape) * np.sqrt(1 - keep**2)
         self._centre = self._reflect(self._home + (self._centre - self._home) * keep + noise)
+
+    def _jumps_now(self) -> bool:
+        """Whether a jump is due between the step before and this one."""
+        if self.jump_minutes is None:
+            return False
+        period_us = self.jump_minutes * 60e6
+        elapsed_us = self.now_us - self._start_us
+        return elapsed_us // period_us > (elapsed_us - self._step_us) // period_us >= 0
+
+    def _somewhere(self, count: int) -> Floats:
+        """Homes for hotspots, the nearer to the centre the likelier."""
+        return self._reflect(self.rng.normal(self.size_m / 2, self.size_m / 6, (count, 2)))
 
     def _places(self, count: int) -> Floats:
         """Places people want to be at now: near a hotspot, or anywhere around the centre."""
