@@ -107,12 +107,12 @@ def demo(
             show_default="a new temporary folder",
         ),
     ] = None,
-    instances: Annotated[int, typer.Option(min=1, help="Tasks that share the join.")] = 2,
+    instances: Annotated[int, typer.Option(min=1, help="Tasks that share each join.")] = 8,
     seed: Annotated[int, typer.Option(help="Same seed, same city.")] = 7,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live view.")] = False,
     json_path: JsonFile = None,
 ) -> None:
-    """Match orders with nearby drivers in a ride-hailing city, live in the terminal."""
+    """Match orders with nearby drivers in a city: plain hashing and Skewless side by side, live."""
     from skewless.demo import run
 
     run(seconds=seconds, out=out, instances=instances, seed=seed, json_path=json_path, plain=plain)

@@ -1,5 +1,6 @@
 """One Spark session for the whole suite, and a guard that stops every query."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,9 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 import skewless as sk
+
+# Tests are short: a JVM that compiles quickly is done before one that compiles well has warmed up.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Machines are noisy: time is never a reason to fail, and a failure prints its seed.
 settings.register_profile(

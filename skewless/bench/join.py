@@ -1,32 +1,25 @@
 """`skewless bench join`: one command that measures the stream join and writes the tables."""
 
-import importlib.metadata
 import json
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skewless.bench import table, with_pathway
 from skewless.bench.child import Job
 from skewless.bench.engines import Engine, Replay, chosen
+from skewless.bench.machine import cores, driver_memory, machine, versions
 from skewless.bench.measure import disagreements, figures, wrong_rows
 from skewless.bench.process import OnBatch, Outcome, measure
 from skewless.bench.verdict import SKEWLESS, best_spark, ratios, verdicts, window_ratios
 from skewless.bench.workloads import FULL, QUICK, SLOW_BUDGET_S, Files, Workload, generate
 from skewless.errors import bad_argument
 
-PACKAGES = ("skewless", "pyspark", "pyarrow", "numpy", "numba", "pandas")
-# The in-memory state store lives on Java's heap: more than the default of 1 GiB, for all alike.
-DRIVER_MEMORY, SMALL_DRIVER_MEMORY = "4g", "1g"
-LARGE_MACHINE_BYTES = 10 * 2**30
 BUDGET_S = 1_800.0
 
 Measure = Callable[[Job, OnBatch], Outcome]
@@ -50,20 +43,13 @@ def run(
     console = console or Console(highlight=False)
     selected = _workloads(workloads, QUICK if quick else FULL)
     contenders = chosen(engines)
-    cores = _cores()
-    memory = psutil.virtual_memory().total
-    heap = DRIVER_MEMORY if memory >= LARGE_MACHINE_BYTES else SMALL_DRIVER_MEMORY
+    heap = driver_memory()
     began = time.monotonic()
     result: dict[str, Any] = {
         "benchmark": "join",
         "quick": quick,
-        "versions": _versions(),
-        "machine": {
-            "cores": cores,
-            "memory_bytes": memory,
-            "system": platform.platform(),
-            "processor": _processor(),
-        },
+        "versions": versions(*([with_pathway.NAME] if with_pathway.installed() else [])),
+        "machine": machine(),
         "driver_memory": heap,
         "workloads": {},
         "errors": [],
@@ -73,7 +59,7 @@ def run(
         if not competing:
             continue
         with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
-            bench = _Bench(workload, Path(folder), cores, heap, measure, console)
+            bench = _Bench(workload, Path(folder), cores(), heap, measure, console)
             outcome = bench.run(competing, quick=quick)
         console.print(table.render(outcome), "")
         result["workloads"][workload.name] = outcome
@@ -210,28 +196,6 @@ def _takes_part(engine: Engine, workload: Workload) -> bool:
     if engine.start is None:
         return workload.replayed_elsewhere
     return engine.name == SKEWLESS or not workload.only_skewless
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    names = [*PACKAGES, *([with_pathway.NAME] if with_pathway.installed() else [])]
-    return found | {name: importlib.metadata.version(name) for name in names}
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def _save(json_path: Path | None, result: dict[str, Any], began: float) -> None:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, TypeVar
 
 from skewless.bench.child import Job
 from skewless.bench.measure import Batch
@@ -39,6 +39,20 @@ def measure(job: Job, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Outc
     Fresh, so that no engine profits from code that another one had compiled, and settings that
     hold for a whole Java machine can differ.
     """
+    outcome, failure = converse(job.as_json(), lambda events: _hear(events, on_batch), command)
+    if failure is not None:
+        return Outcome(error=failure)
+    return outcome if outcome.batches else Outcome(error="it measured nothing")
+
+
+Heard = TypeVar("Heard")
+
+
+def converse(
+    request: str, hear: Callable[[IO[str]], Heard], command: Sequence[str]
+) -> tuple[Heard, str | None]:
+    """Start a process, tell it one line, hear its events to the end; what was heard, and what went
+    wrong with the process if anything did."""
     reading, writing = os.pipe()
     with tempfile.TemporaryFile("w+") as log, os.fdopen(reading) as events:
         try:
@@ -56,14 +70,14 @@ def measure(job: Job, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Outc
         try:
             assert process.stdin is not None, "it is a pipe"
             with suppress(BrokenPipeError), process.stdin as stdin:
-                stdin.write(job.as_json() + "\n")
-            outcome = _hear(events, on_batch)
+                stdin.write(request + "\n")
+            heard = hear(events)
             status = process.wait()
         finally:
             _end(process)
-        if outcome.batches and status == 0:
-            return outcome
-        return Outcome(error=f"exit status {status}; it said: {_tail(log)}")
+        if status == 0:
+            return heard, None
+        return heard, f"exit status {status}; it said: {_tail(log)}"
 
 
 def _hear(events: IO[str], on_batch: OnBatch) -> Outcome:

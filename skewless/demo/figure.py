@@ -1,6 +1,8 @@
-"""The demo's figure: speed over time, load per instance over time, and where the city was hot."""
+"""The demo's figure: how evenly both queries were spread over time, and where the city was hot."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,8 +10,7 @@ import numpy.typing as npt
 from skewless.demo.track import Track
 
 INK = "#2b2d42"
-BLUE, ORANGE = "#2a6f97", "#e76f51"
-INSTANCES = ["#264653", "#2a9d8f", "#e9c46a", "#f4a261", "#e76f51", "#8ab17d", "#6d597a", "#b56576"]
+COLOURS = ("#e76f51", "#2a6f97")  # one per query
 
 
 def available() -> bool:
@@ -19,69 +20,131 @@ def available() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def draw(track: Track, heat: npt.NDArray[np.int64], size_m: float, path: Path) -> None:
-    """Write the figure as PNG."""
+def draw(
+    tracks: dict[str, Track],
+    heat: npt.NDArray[np.int64],
+    size_m: float,
+    path: Path,
+    jumps_s: Sequence[float] = (),
+) -> None:
+    """Write the figure of two queries, by name, as PNG; `jumps_s` is when the crowd jumped."""
     # The object interface, not pyplot: no display, no global state, safe beside a user's plots.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import PowerNorm
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
 
     # Spark starts up in the first batch; time counts from its end, unless there is no other.
-    first, *later = track.batches
-    batches = later or [first]
-    begin_s = first.end_s if later else first.end_s - first.duration_s
-    ends_s = np.array([batch.end_s for batch in batches])
-    seconds = ends_s - begin_s
-    # A batch's rows came in since the batch before it ended, whether it worked or waited for them.
-    elapsed = np.maximum(np.diff(ends_s, prepend=begin_s), 1e-3)
-    rows_per_s = np.array([batch.rows for batch in batches]) / elapsed
-    matches_per_s = np.array([batch.matches for batch in batches]) / elapsed
+    begin_s = min(_begin_s(track) for track in tracks.values())
+    end_s = max(track.batches[-1].end_s for track in tracks.values())
+    any_track = next(iter(tracks.values()))
 
-    figure = Figure(figsize=(13, 7), dpi=130, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(14, 8), dpi=130, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(2, 2, width_ratios=[1.25, 1])
-    speed, load = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
-    city = figure.add_subplot(grid[:, 1])
+    grid = figure.add_gridspec(3, 2, width_ratios=[1.4, 1], height_ratios=[1.7, 1, 1])
+    over_time = figure.add_subplot(grid[0, 0])
+    loads = [figure.add_subplot(grid[row, 0], sharex=over_time) for row in (1, 2)]
     figure.suptitle(
-        f"A ride-hailing city: {track.rows:,} rows joined, {track.matches:,} matches",
+        f"A ride-hailing city, joined by {' and by '.join(tracks)}: {any_track.rows:,} rows, "
+        f"{any_track.matches:,} matches",
         fontsize=15,
         fontweight="bold",
         color=INK,
     )
+    _draw_imbalance(over_time, tracks, begin_s)
+    for number, jump_s in enumerate(jumps_s):
+        label = "the crowd jumps" if number == 0 else None
+        over_time.axvline(jump_s - begin_s, color="#8d99ae", linestyle="--", label=label)
+    # Room for the legend above the lines.
+    low, high = over_time.get_ylim()
+    over_time.set_ylim(low, high + 0.3 * (high - low))
+    over_time.legend(frameon=False, loc="upper left", ncols=2)
+    top = max(2.0, *(float(np.quantile(track.loads(), 0.99)) for track in tracks.values()))
+    for axes, (name, track) in zip(loads, tracks.items(), strict=True):
+        image = _draw_loads(axes, track, begin_s, top)
+        axes.set_title(f"{name}: load of every instance", loc="left", color=INK)
+    figure.colorbar(image, ax=loads, label="CPU time / mean", extend="max", aspect=30)
+    over_time.set_xlim(0, max(end_s - begin_s, 1e-3))
+    loads[0].tick_params(labelbottom=False)
+    loads[-1].set_xlabel("seconds", color=INK)
+    _draw_city(figure.add_subplot(grid[:, 1]), heat, size_m)
+    figure.savefig(path)
 
-    speed.plot(seconds, rows_per_s, color=BLUE, linewidth=2, label="rows/s")
-    speed.plot(seconds, matches_per_s, color=ORANGE, linewidth=2, label="matches/s")
-    speed.fill_between(seconds, rows_per_s, color=BLUE, alpha=0.12)
-    speed.set_title("Rows in and matches out, per second", loc="left", color=INK)
-    speed.yaxis.set_major_formatter(EngFormatter(sep=""))
-    speed.legend(frameon=False, loc="upper left")
 
-    shares = np.array([batch.cpu_ms for batch in batches])
-    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9) * 100
-    instances = shares.shape[1]
-    load.stackplot(
-        seconds,
-        shares.T,
-        colors=[INSTANCES[instance % len(INSTANCES)] for instance in range(instances)],
-        labels=[f"instance {instance}" for instance in range(instances)],
-        alpha=0.9,
+def _begin_s(track: Track) -> float:
+    first = track.batches[0]
+    return first.end_s if len(track.batches) > 1 else first.end_s - first.duration_s
+
+
+def _marker(colour: str) -> dict[str, Any]:
+    return {"facecolor": "white", "edgecolor": colour, "linewidth": 1.6, "zorder": 3}
+
+
+def _draw_imbalance(axes: Any, tracks: dict[str, Track], begin_s: float) -> None:
+    from matplotlib.transforms import offset_copy
+
+    for (name, track), colour in zip(tracks.items(), COLOURS, strict=True):
+        seconds = [batch.end_s - begin_s for batch in track.steady]
+        imbalance = [batch.imbalance for batch in track.steady]
+        label = f"{name}, {np.mean(imbalance):.2f} on average"
+        axes.plot(seconds, imbalance, color=colour, linewidth=2.2, label=label)
+        changes = [change for change in track.changes if change.batch in track.steady]
+        moved = [change.batch for change in changes if change.batch.moves]
+        split = [change.batch for change in changes if change.split or change.folded]
+        axes.scatter(
+            [batch.end_s - begin_s for batch in moved],
+            [batch.imbalance for batch in moved],
+            s=[20 + 4 * min(len(batch.moves), 30) for batch in moved],
+            label="partitions move (size: how many)" if moved else None,
+            **_marker(colour),
+        )
+        axes.scatter(
+            [batch.end_s - begin_s for batch in split],
+            [batch.imbalance for batch in split],
+            s=26,
+            marker="D",
+            # Above the line, so that both marks of one batch can be seen.
+            transform=offset_copy(axes.transData, axes.figure, y=12, units="points"),
+            label="keys are split or folded back" if split else None,
+            **_marker(colour),
+        )
+    axes.axhline(1, color=INK, linewidth=1, linestyle=":")
+    axes.set_ylim(bottom=0.9)
+    axes.set_title(
+        "Imbalance: CPU time of the busiest instance / mean; 1 is even", loc="left", color=INK
     )
-    for edge in range(1, instances):
-        load.axhline(100 * edge / instances, color="white", linewidth=1, linestyle="--")
-    load.set_ylim(0, 100)
-    load.set_title("Share of CPU time per instance (%); dashed: even", loc="left", color=INK)
-    load.legend(frameon=True, framealpha=0.85, edgecolor="none", loc="lower left", ncols=4)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelbottom=False)
 
-    for axes in (speed, load):
-        axes.set_xlim(float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 1e-3))
-        axes.set_xlabel("seconds", color=INK)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-    speed.set_ylim(bottom=0)
+
+def _draw_loads(axes: Any, track: Track, begin_s: float, top: float) -> Any:
+    """One line per instance and one column per batch; white is the mean."""
+    from matplotlib.colors import TwoSlopeNorm
+
+    ends_s = np.array([batch.end_s - begin_s for batch in track.steady])
+    # A batch stands for the time since the batch before it, whether it worked or waited.
+    edges = np.concatenate(([min(0.0, ends_s[0] - 1e-3)], ends_s))
+    loads = track.loads().T
+    instances = len(loads)
+    image = axes.pcolormesh(
+        edges,
+        np.arange(instances + 1) - 0.5,
+        loads,
+        cmap="RdBu_r",
+        norm=TwoSlopeNorm(1.0, vmin=0.0, vmax=top),
+    )
+    axes.set_ylim(instances - 0.5, -0.5)
+    axes.set_yticks(np.arange(0, instances, -(-instances // 8)))
+    axes.set_ylabel("instance", color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    return image
+
+
+def _draw_city(axes: Any, heat: npt.NDArray[np.int64], size_m: float) -> None:
+    from matplotlib.colors import PowerNorm
+    from matplotlib.ticker import EngFormatter
 
     side_km = size_m / 1000
-    image = city.imshow(
+    image = axes.imshow(
         heat,
         origin="lower",
         extent=(0, side_km, 0, side_km),
@@ -89,8 +152,9 @@ def draw(track: Track, heat: npt.NDArray[np.int64], size_m: float, path: Path) -
         norm=PowerNorm(0.5, vmin=0, vmax=max(int(heat.max()), 1)),
     )
     share = heat.max() / max(int(heat.sum()), 1)
-    city.set_title(f"Orders per cell; the hottest has {share:.1%} of all", loc="left", color=INK)
-    city.set_xlabel("km", color=INK)
-    city.set_ylabel("km", color=INK)
-    figure.colorbar(image, ax=city, shrink=0.75, format=EngFormatter(sep=""), label="orders")
-    figure.savefig(path)
+    axes.set_title(f"Orders per cell; the hottest has {share:.1%} of all", loc="left", color=INK)
+    axes.set_xlabel("km", color=INK)
+    axes.set_ylabel("km", color=INK)
+    axes.figure.colorbar(
+        image, ax=axes, location="bottom", shrink=0.8, format=EngFormatter(sep=""), label="orders"
+    )

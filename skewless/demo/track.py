@@ -6,6 +6,10 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Move = tuple[int, int, int]  # partition, from instance, to instance
 
 
 @dataclass(frozen=True)
@@ -21,13 +25,22 @@ class Batch:
     cpu_ms: tuple[float, ...]  # per instance
     imbalance: float  # largest CPU time of an instance over their mean
     state_rows: int
-    state_bytes: int
+    reason: str  # of the plan that was made after this batch, for the next
+    moves: tuple[Move, ...]
+    splits: frozenset[int]  # hashes of the keys that are split from the next batch on
+    imbalance_expected: float | None  # as the planner reckons it: the straggler above the mean
+
+    @property
+    def straggler_ms(self) -> float:
+        """CPU time of the busiest instance: no batch is faster, however many cores there are."""
+        return max(self.cpu_ms)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Batch":
         """Read Spark's record with Skewless's part in it, of a query with one join."""
         skewless = record["skewless"]
         (join,) = skewless["operators"]
+        balance = join["balance"]
         start = datetime.fromisoformat(record["timestamp"])
         duration_s = record["durationMs"]["triggerExecution"] / 1000
         return cls(
@@ -40,8 +53,20 @@ class Batch:
             cpu_ms=tuple(join["load"]["cpuMs"]),
             imbalance=join["imbalance"],
             state_rows=sum(join["state"]["rows"].values()),
-            state_bytes=join["state"]["bytes"],
+            reason=balance["reason"],
+            moves=tuple((partition, old, new) for partition, old, new in balance["moves"]),
+            splits=frozenset(split["hash"] for split in balance["splits"]),
+            imbalance_expected=balance["imbalanceAfter"],
         )
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the policy changed after a batch, for the next one."""
+
+    batch: Batch
+    split: int  # keys that are shared from now on
+    folded: int  # keys that are shared no more
 
 
 @dataclass
@@ -77,6 +102,23 @@ class Track:
         """Matches put out."""
         return sum(batch.matches for batch in self.batches)
 
+    @property
+    def steady(self) -> list[Batch]:
+        """All but the first batch, in which Spark starts up; that one only if there is no other."""
+        return self.batches[1:] or self.batches
+
+    @property
+    def changes(self) -> list[Change]:
+        """The batches after which something moved, was split or was folded back."""
+        changes = []
+        before: frozenset[int] = frozenset()
+        for batch in self.batches:
+            split, folded = len(batch.splits - before), len(before - batch.splits)
+            if batch.moves or split or folded:
+                changes.append(Change(batch, split, folded))
+            before = batch.splits
+        return changes
+
     def recent(self, span_s: float = 5.0) -> list[Batch]:
         """The batches that ended within `span_s` seconds of the newest one."""
         if not self.batches:
@@ -95,10 +137,7 @@ class Track:
         elapsed = max(recent[-1].end_s - begin, 1e-3)
         return float(sum(getattr(batch, what) for batch in recent) / elapsed)
 
-    def load_shares(self, span_s: float | None = 5.0) -> list[float]:
-        """The share of CPU time that each instance had, lately or (None) altogether."""
-        chosen = self.batches if span_s is None else self.recent(span_s)
-        if not chosen:
-            return []
-        total = np.array([batch.cpu_ms for batch in chosen]).sum(axis=0)
-        return [float(share) for share in total / max(float(total.sum()), 1e-9)]
+    def loads(self) -> Floats:
+        """CPU time over the mean of the instances, per steady batch (row) and instance."""
+        cpu_ms = np.array([batch.cpu_ms for batch in self.steady])
+        return cpu_ms / np.maximum(cpu_ms.mean(axis=1, keepdims=True), 1e-9)

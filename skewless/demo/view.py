@@ -5,16 +5,22 @@ import numpy.typing as npt
 from rich.color import Color
 from rich.console import Group, RenderableType
 from rich.panel import Panel
+from rich.rule import Rule
 from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from skewless.demo.track import Batch, Track
+from skewless.demo.track import Batch, Change, Floats, Track
 
 SPARKS = "▁▂▃▄▅▆▇█"
-BAR_WIDTH = 28
-FIGURES_WIDTH = 60
+PANEL_WIDTH = 40  # at least
+PANEL_BORDER = MAP_BORDER = 4
+SMOOTHED_BATCHES = 3
+CHANGES_SHOWN = 5
+MOVES_SHOWN = 4
+# Up to which load over the mean an instance is shown in which colour.
+LEVELS = ((1.15, "green"), (1.5, "yellow"), (float("inf"), "red"))
 # Dark blue over magenta to yellow, in the manner of matplotlib's "inferno".
 RAMP = np.array([(10, 8, 30), (75, 12, 107), (165, 44, 96), (237, 105, 37), (252, 255, 164)])
 
@@ -34,10 +40,15 @@ def sparkline(values: list[float], width: int = 40) -> str:
     return "".join(SPARKS[round(value / top * (len(SPARKS) - 1))] for value in shown)
 
 
-def bar(share: float, width: int = BAR_WIDTH) -> Text:
-    """A share of 1 as a bar."""
-    full = round(min(max(share, 0.0), 1.0) * width)
-    return Text("█" * full, style="cyan") + Text("░" * (width - full), style="grey37")
+def bar(ratio: float, top: float, width: int) -> Text:
+    """A load over the mean as a bar up to `top`, with a mark where the mean is."""
+    full = round(min(max(ratio, 0.0), top) / top * width)
+    mean = round(width / top)
+    colour = next(colour for limit, colour in LEVELS if ratio <= limit)
+    text = Text("█" * full + " " * (width - full), style=colour)
+    if full <= mean < width:
+        text = text[:mean] + Text("│", style="grey50") + text[mean + 1 :]
+    return text
 
 
 def heat_map(heat: npt.NDArray[np.float64]) -> Segments:
@@ -60,52 +71,113 @@ def heat_map(heat: npt.NDArray[np.float64]) -> Segments:
     return Segments(segments)
 
 
-def panel(
-    track: Track,
+def screen(
+    tracks: dict[str, Track],
     *,
     hour: float,
     elapsed_s: float,
-    waiting: int,
     heat: npt.NDArray[np.float64],
     width: int = 120,
 ) -> RenderableType:
-    """The whole view for a terminal of `width`; `waiting` rows are written and not yet joined."""
-    title = f"[bold]Skewless[/] · ride hailing · city time {clock(hour)} · {elapsed_s:.0f} s"
-    if not track.batches:
-        return Panel("The first micro-batch is on its way ...", title=title, border_style="cyan")
-    last = track.batches[-1]
-    figures = Table.grid(padding=(0, 2))
-    figures.add_column(style="grey62")
-    figures.add_column(justify="right", style="bold", min_width=11)
-    figures.add_column(style="green")
-    taken = [float(batch.rows) for batch in track.batches]
-    found = [float(batch.matches) for batch in track.batches]
-    figures.add_row("rows/s", f"{track.rate('rows'):,.0f}", sparkline(taken, 24))
-    figures.add_row("matches/s", f"{track.rate('matches'):,.0f}", sparkline(found, 24))
-    figures.add_row("matches so far", f"{track.matches:,}", "")
-    figures.add_row("batch time", f"{last.duration_s * 1000:,.0f} ms", f"batch {last.number}")
-    figures.add_row("state", f"{last.state_rows:,}", f"rows, {last.state_bytes / 1e6:.1f} MB")
-    figures.add_row("waiting", f"{waiting:,}", "rows")
-    figures.add_row("imbalance", f"{last.imbalance:.2f}", "busiest instance / mean")
-    load = Table.grid(padding=(0, 1))
-    for instance, (share, cpu_ms) in enumerate(zip(track.load_shares(), last.cpu_ms, strict=True)):
-        load.add_row(f"instance {instance}", bar(share), f"{share:4.0%}", f"{cpu_ms:,.0f} ms CPU")
-    columns = Table.grid(padding=(0, 3))
-    columns.add_column(width=FIGURES_WIDTH)
-    cells: list[RenderableType] = [Group(figures, "", load)]
+    """The whole view for a terminal of `width`: the queries side by side, then what was changed."""
+    title = f"[bold]A ride-hailing city[/] · city time {clock(hour)} · {elapsed_s:.0f} s"
+    if not all(track.batches for track in tracks.values()):
+        return Panel("The first micro-batches are on their way ...", title=title)
     # Rather no map than numbers broken over lines.
-    if width >= FIGURES_WIDTH + heat.shape[1] + 7:
-        columns.add_column(width=heat.shape[1])
-        cells.append(heat_map(heat))
+    map_width = heat.shape[1] + MAP_BORDER
+    with_map = width >= len(tracks) * PANEL_WIDTH + map_width
+    each = min((width - map_width * with_map) // len(tracks), 2 * PANEL_WIDTH)
+    # One scale for all, so that bars can be compared across panels.
+    top = max(2.0, *(float(_lately(track).max()) for track in tracks.values()))
+    columns = Table.grid()
+    cells: list[RenderableType] = [
+        Panel(
+            _query(track, top, each - PANEL_BORDER),
+            title=f"[bold]{name}[/]",
+            width=each,
+            border_style="cyan",
+        )
+        for name, track in tracks.items()
+    ]
+    if with_map:
+        cells.append(Panel(heat_map(heat), title="orders", width=map_width, border_style="cyan"))
     columns.add_row(*cells)
-    return Panel(columns, title=title, border_style="cyan", expand=False)
+    total = each * len(tracks) + map_width * with_map
+    return Group(Rule(title, style="cyan"), columns, _changes(tracks, total))
 
 
-def line(batch: Batch, track: Track, *, hour: float) -> str:
-    """One micro-batch as a line of text."""
-    load = " ".join(f"{share:.0%}" for share in track.load_shares())
-    return (
-        f"{clock(hour)}  batch {batch.number:3d}  {batch.duration_s * 1000:6,.0f} ms"
+def _lately(track: Track) -> Floats:
+    """The instances' loads over their mean, of the last batches together."""
+    return track.loads()[-SMOOTHED_BATCHES:].mean(axis=0)
+
+
+def _query(track: Track, top: float, width: int) -> RenderableType:
+    last = track.batches[-1]
+    figures = Table.grid(padding=(0, 1))
+    figures.add_column(style="grey62", width=10)
+    figures.add_column(justify="right", style="bold", width=9)
+    figures.add_column(style="green")
+    lines = width - 21
+    for what in ("rows", "matches"):
+        values = [float(getattr(batch, what)) for batch in track.steady]
+        figures.add_row(f"{what}/s", f"{track.rate(what):,.0f}", sparkline(values, lines))
+    figures.add_row("matches", f"{track.matches:,}", "so far")
+    figures.add_row("batch time", f"{last.duration_s * 1000:,.0f} ms", f"batch {last.number}")
+    imbalance = [batch.imbalance for batch in track.steady]
+    above = [value - 1 for value in imbalance]
+    figures.add_row("imbalance", f"{last.imbalance:.2f}", sparkline(above, lines))
+    figures.add_row("on average", f"{np.mean(imbalance):.2f}", "busiest / mean")
+    load = Table.grid(padding=(0, 1))
+    for instance, ratio in enumerate(_lately(track).tolist()):
+        load.add_row(f"{instance:2d}", bar(ratio, top, width - 10), f"{ratio:5.2f}×")
+    return Group(figures, load)
+
+
+def _changes(tracks: dict[str, Track], width: int) -> RenderableType:
+    """The last changes, the newest at the bottom, and always as many lines."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_column(style="grey62", no_wrap=True)
+    changes = [change for track in tracks.values() for change in track.changes]
+    shown = sorted(changes, key=lambda change: change.batch.end_s)[-CHANGES_SHOWN:]
+    for change in shown:
+        table.add_row(f"batch {change.batch.number}", enacted(change), why(change.batch))
+    for _ in range(CHANGES_SHOWN - len(shown)):
+        table.add_row("")
+    return Panel(table, title="moves and splits", width=width, border_style="cyan")
+
+
+def enacted(change: Change) -> str:
+    """What was done, in few words."""
+    parts = []
+    if moves := change.batch.moves:
+        listed = ", ".join(f"{old}→{new}" for _, old, new in moves[:MOVES_SHOWN])
+        more = ", …" if len(moves) > MOVES_SHOWN else ""
+        parts.append(f"{len(moves)} partition{'s' * (len(moves) > 1)} moved ({listed}{more})")
+    for count, done in ((change.split, "split"), (change.folded, "folded")):
+        if count:
+            parts.append(f"{count} key{'s' * (count > 1)} {done}")
+    return ", ".join(parts)
+
+
+def why(batch: Batch) -> str:
+    """The planner's reason, without what it did, and what it expects."""
+    reason = batch.reason.split(";")[0]
+    if batch.imbalance_expected is None:
+        return reason
+    return f"{reason}, {batch.imbalance_expected:.0%} expected"
+
+
+def line(name: str, batch: Batch, track: Track, *, hour: float) -> str:
+    """One micro-batch as a line of text, and a second one if something was changed after it."""
+    load = " ".join(f"{ratio:.2f}" for ratio in np.array(batch.cpu_ms) / np.mean(batch.cpu_ms))
+    text = (
+        f"{clock(hour)}  {name:8}  batch {batch.number:3d}  {batch.duration_s * 1000:6,.0f} ms"
         f"  {track.rate('rows'):9,.0f} rows/s  {track.rate('matches'):9,.0f} matches/s"
-        f"  load {load}  imbalance {batch.imbalance:.2f}  state {batch.state_rows:,} rows"
+        f"  imbalance {batch.imbalance:.2f}  load {load}"
     )
+    for change in track.changes:
+        if change.batch is batch:
+            text += f"\n{'':17}then {enacted(change)}: {why(batch)}"
+    return text

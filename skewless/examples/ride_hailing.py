@@ -11,7 +11,7 @@ ORDERS = "order_id long, cell long, ordered_at timestamp, x double, y double"
 DRIVERS = "driver_id long, cell long, seen_at timestamp, x double, y double"
 
 
-def dispatch(spark: SparkSession, orders: str, drivers: str, out: str, instances: int = 2) -> Any:
+def dispatch(spark: SparkSession, orders: str, drivers: str, out: str, balance: Any = None) -> Any:
     matches = sk.join(
         spark.readStream.schema(ORDERS).parquet(orders),
         spark.readStream.schema(DRIVERS).parquet(drivers),
@@ -19,10 +19,10 @@ def dispatch(spark: SparkSession, orders: str, drivers: str, out: str, instances
         time=("ordered_at", "seen_at"),
         within=("-10 seconds", "10 seconds"),
         watermark="5 seconds",
-        balance=sk.Hash(instances),
+        balance=balance or sk.Auto(),
     )
     sink = matches.writeStream.format("parquet").option("checkpointLocation", f"{out}/checkpoint")
-    return sink.queryName("dispatch").trigger(processingTime="1 second").start(f"{out}/results")
+    return sink.trigger(processingTime="1 second").start(f"{out}/results")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Finds the heavy keys of a task, exactly: its rows are sorted by hash, so groups are runs."""
+"""Finds the heavy keys of a task, exactly."""
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,15 @@ class KeyLoads:
         }
         self._matches: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]] = []
 
-    def add_rows(self, side: str, hashes: npt.NDArray[np.uint64]) -> None:
-        """Rows of a side, sorted by hash."""
-        self._rows[side].append(_heavy(hashes, np.ones(len(hashes), np.int64)))
+    def add_rows(
+        self, side: str, keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]
+    ) -> None:
+        """How many rows of a side the keys have, each key once."""
+        self._rows[side].append(_heavy(keys, rows))
 
-    def add_matches(self, hashes: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> None:
-        """Matches of rows, sorted by hash."""
-        self._matches.append(_heavy(hashes, counts))
+    def add_matches(self, keys: npt.NDArray[np.uint64], matches: npt.NDArray[np.int64]) -> None:
+        """How many matches the keys have, each key once."""
+        self._matches.append(_heavy(keys, matches))
 
     def heaviest(self) -> list[HotKeyLoad]:
         """The keys that stand out in rows or matches, heaviest first."""
@@ -43,13 +45,11 @@ class KeyLoads:
 
 
 def _heavy(
-    hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The hashes whose weights together are at least `_SHARE` of all, with their sums."""
-    begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
-    sums = np.add.reduceat(weights, begins)
-    stands_out = sums >= max(2.0, _SHARE * float(weights.sum()))
-    return hashes[begins[stands_out]], sums[stands_out]
+    """The keys whose weight is at least `_SHARE` of all."""
+    stands_out = weights >= max(2.0, _SHARE * float(weights.sum()))
+    return keys[stands_out], weights[stands_out]
 
 
 def _summed(

@@ -23,9 +23,10 @@ def find_bottleneck(
 ) -> Bottleneck:
     """Climb a ladder of rates, `step` apart, up to the last rung at which nothing is saturated.
 
-    The paper raises the rate rung by rung. Load only grows with the rate, so the answer lies
-    between a rung that holds and one that fails; how busy the busiest instance was says where to
-    try next. The same answer takes a handful of runs. `guess` is a rate to start from.
+    The paper raises the rate rung by rung. Here how busy the busiest instance was says where to try
+    next, and the answer is a rung that holds just below one that fails. Where load grows with the
+    rate it is the ladder's answer, in a handful of runs; a planner that searches at random may do
+    better at a higher rate, and then a lower rung may fail too. `guess` is a rate to start from.
     """
     if not 0 < step <= highest:
         raise bad_argument("step", step, "a rate above 0 and up to highest")

@@ -76,8 +76,8 @@ class City:
     Coordinates are metres; `cell` is the Hilbert index of the position on a grid of 2^order cells a
     side. The more rush hour it is, the more orders there are and the more of them come from the
     hotspots (stations, offices, arenas), which gain and lose weight over the day and drift. Every
-    `jump_minutes`, if given, the crowd at the largest hotspot is suddenly elsewhere, as when a match
-    ends and a concert begins: orders follow at once, drivers as fast as they can drive.
+    `jump_minutes`, if given, the crowd at the largest hotspot is suddenly elsewhere, as when a
+    concert begins: orders follow at once, drivers as fast as they can drive.
 
     >>> city = City(np.random.default_rng(7), drivers=100)
     >>> city.step().drivers.num_rows
@@ -95,6 +95,7 @@ class City:
     step_seconds: float = 10.0
     jump_minutes: float | None = None
     now_us: int = field(init=False)
+    jumps: int = field(init=False, default=0)  # so far
 
     def __post_init__(self) -> None:
         if self.drivers < 1:
@@ -109,7 +110,7 @@ class City:
             raise ValueError(f"step_seconds must be above 0, got {self.step_seconds}")
         if self.jump_minutes is not None and not self.jump_minutes > 0:
             raise ValueError(f"jump_minutes must be above 0, got {self.jump_minutes}")
-        rng, size = self.rng, self.size_m
+        rng = self.rng
         self.now_us = MIDNIGHT_US + round(self.start_hour * HOUR_US)
         self._step_us = round(self.step_seconds * 1e6)
         self._next_order_id = 0
@@ -135,8 +136,7 @@ class City:
         """Advance the city by `step_seconds`; returns what was reported meanwhile."""
         start_us = self.now_us
         self._wander()
-        if self._jumps_now():
-            self._home[0] = self._centre[0] = self._somewhere(1)
+        self._jump()
         orders = self._orders(start_us)
         drivers = self._drive(start_us)
         self.now_us = start_us + self._step_us
@@ -166,13 +166,12 @@ class City:
         noise = self.rng.normal(0.0, 400.0, self._home.shape) * np.sqrt(1 - keep**2)
         self._centre = self._reflect(self._home + (self._centre - self._home) * keep + noise)
 
-    def _jumps_now(self) -> bool:
-        """Whether a jump is due between the step before and this one."""
-        if self.jump_minutes is None:
-            return False
-        period_us = self.jump_minutes * 60e6
-        elapsed_us = self.now_us - self._start_us
-        return elapsed_us // period_us > (elapsed_us - self._step_us) // period_us >= 0
+    def _jump(self) -> None:
+        """Put the largest hotspot elsewhere, if that is due."""
+        elapsed_s = (self.now_us - self._start_us) / 1e6
+        if self.jump_minutes is not None and elapsed_s >= (self.jumps + 1) * self.jump_minutes * 60:
+            self.jumps += 1
+            self._home[0] = self._centre[0] = self._somewhere(1)
 
     def _somewhere(self, count: int) -> Floats:
         """Homes for hotspots, the nearer to the centre the likelier."""

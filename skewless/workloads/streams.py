@@ -1,7 +1,7 @@
 """Two-sided keyed event streams for benchmarks, as Arrow tables and as replayable files."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,10 @@ START_US = 1_704_067_200_000_000  # 2024-01-01T00:00:00Z: fixed, so that equal s
 JITTER_US = 5_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", TIMESTAMP), ("v", pa.int64())])
+
+
+# The keys of so many rows of a batch.
+Keys = Callable[[int, int], npt.NDArray[np.int64]]
 
 
 def batches(
@@ -33,6 +37,27 @@ def batches(
     half. Every event of a batch is later than every event of the batch before it, so that no row is
     late even with a watermark delay of zero.
     """
+    zipf = Zipf(exponent, keys, rng)
+    return keyed_batches(
+        rng,
+        lambda batch, rows: zipf.sample(rows),
+        rows_per_batch=rows_per_batch,
+        batches=batches,
+        rows_per_second=rows_per_second,
+        start_us=start_us,
+    )
+
+
+def keyed_batches(
+    rng: np.random.Generator,
+    keys: Keys,
+    *,
+    rows_per_batch: int,
+    batches: int,
+    rows_per_second: float,
+    start_us: int = START_US,
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The same with keys from any source: `keys(batch, rows)`, called for the left side first."""
     if rows_per_batch < 2:
         raise ValueError(f"rows_per_batch must be at least 2, got {rows_per_batch}")
     if batches < 0:
@@ -43,14 +68,12 @@ def batches(
     if span_us < 1:
         raise ValueError(f"a batch must span at least 1 µs: {rows_per_second} rows/s is too many")
     # Checked above and generated below, so that a wrong argument raises at the call.
-    return _generate(
-        rng, Zipf(exponent, keys, rng), rows_per_batch, batches, span_us, start_us=start_us
-    )
+    return _generate(rng, keys, rows_per_batch, batches, span_us, start_us=start_us)
 
 
 def _generate(
     rng: np.random.Generator,
-    zipf: Zipf,
+    keys: Keys,
     rows_per_batch: int,
     count: int,
     span_us: int,
@@ -58,22 +81,26 @@ def _generate(
     start_us: int,
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     left_rows = rows_per_batch // 2
+    right_rows = rows_per_batch - left_rows
     for batch in range(count):
         first_us = start_us + batch * span_us
         first_id = batch * rows_per_batch
-        left = _side(rng, zipf, left_rows, first_us, span_us, first_id)
-        right = _side(
-            rng, zipf, rows_per_batch - left_rows, first_us, span_us, first_id + left_rows
-        )
+        left = _side(rng, keys(batch, left_rows), first_us, span_us, first_id)
+        right = _side(rng, keys(batch, right_rows), first_us, span_us, first_id + left_rows)
         yield left, right
 
 
 def _side(
-    rng: np.random.Generator, zipf: Zipf, rows: int, first_us: int, span_us: int, first_id: int
+    rng: np.random.Generator,
+    keys: npt.NDArray[np.int64],
+    first_us: int,
+    span_us: int,
+    first_id: int,
 ) -> pa.Table:
+    rows = len(keys)
     return pa.table(
         [
-            pa.array(zipf.sample(rows)),
+            pa.array(keys),
             pa.array(_event_times(rng, rows, first_us, span_us)).cast(TIMESTAMP),
             pa.array(np.arange(first_id, first_id + rows, dtype=np.int64)),
         ],

@@ -1,10 +1,11 @@
-"""Heavy keys of a task are counted exactly."""
+"""Heavy keys and partitions of a task are counted exactly."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.load.heavy import KeyLoads
+from skewless.load.counts import TaskCounts
+from skewless.routing.partitions import partition_of
 
 
 @given(
@@ -13,7 +14,7 @@ from skewless.load.heavy import KeyLoads
     found=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 50)), max_size=60),
 )
 def test_counts_of_every_key_that_stands_out_are_exact(left, right, found) -> None:
-    loads = KeyLoads()
+    loads = TaskCounts(4)
     for side, keys in (("left", left), ("right", right)):
         if keys:
             loads.add_rows(side, np.sort(np.array(keys, np.uint64)))
@@ -22,7 +23,7 @@ def test_counts_of_every_key_that_stands_out_are_exact(left, right, found) -> No
         hashes = np.array([h for h, _ in found], np.uint64)
         loads.add_matches(hashes, np.array([n for _, n in found], np.int64))
     matches = {h: sum(n for g, n in found if g == h) for h, _ in found}
-    told = {k.hash: k for k in loads.heaviest()}
+    told = {k.hash: k for k in loads.hot_keys()}
     for key, load in told.items():
         assert load.left_rows in (left.count(key), 0)
         assert load.right_rows in (right.count(key), 0)
@@ -35,9 +36,32 @@ def test_counts_of_every_key_that_stands_out_are_exact(left, right, found) -> No
 
 
 def test_only_the_keys_that_stand_out_leave_the_task() -> None:
-    loads = KeyLoads()
+    loads = TaskCounts(4)
     rare = np.arange(1, 10_001, dtype=np.uint64)
     hot = np.full(500, 2**63, np.uint64)
     loads.add_rows("left", np.concatenate([rare, hot]))
-    (only,) = loads.heaviest()
+    (only,) = loads.hot_keys()
     assert (only.hash, only.left_rows, only.right_rows) == (2**63, 500, 0)
+
+
+@given(
+    rows=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=60),
+    matches=st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 9)), max_size=60),
+)
+def test_partitions_have_all_rows_and_matches(rows, matches) -> None:
+    counts = TaskCounts(7)
+    counts.add_rows("left", np.sort(np.array(rows, np.uint64)))
+    matches.sort()
+    if matches:
+        hashes, numbers = (np.array(column) for column in zip(*matches, strict=True))
+        counts.add_matches(hashes.astype(np.uint64), numbers)
+    told = counts.partitions()
+    for place, row_count, match_count in zip(
+        told.partitions, told.rows, told.matches, strict=True
+    ):
+        here = partition_of(np.array(rows, np.uint64), 7) == place
+        assert row_count == here.sum()
+        hit = [partition_of(np.array([h], np.uint64), 7)[0] == place for h, _ in matches]
+        assert match_count == sum(n for (_, n), at in zip(matches, hit, strict=True) if at)
+    assert sum(told.rows) == len(rows)
+    assert sum(told.matches) == sum(n for _, n in matches)

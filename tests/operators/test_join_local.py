@@ -116,21 +116,21 @@ def run(
 
 
 @given(made=batches(), within=bounds, late=delays, instances=st.integers(1, 4))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_the_join_equals_the_oracle(made, within, late, instances) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run(directory, made, within, late, instances=instances)
 
 
 @given(made=batches(), within=bounds, late=delays)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_colliding_hashes_change_nothing(made, within, late) -> None:
     with tempfile.TemporaryDirectory() as directory:
         run(directory, made, within, late, hash_keys=poor_hash)
 
 
 @given(made=batches(), within=bounds, late=delays)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_small_runs_and_chunks_change_nothing(made, within, late) -> None:
     """A batch that must be sorted in many pieces, and pairs handed over one at a time."""
     with tempfile.TemporaryDirectory() as directory:
@@ -143,7 +143,7 @@ def test_small_runs_and_chunks_change_nothing(made, within, late) -> None:
     late=delays,
     kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=4),
 )
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_kills_change_nothing(made, within, late, kills) -> None:
     in_order = sorted(kills, key=lambda k: k[1])
     faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
@@ -200,7 +200,7 @@ class Restless(LocalJoin):
     small=st.booleans(),
     kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=2),
 )
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_route_that_changes_every_batch_changes_nothing(
     made, within, late, ways, small, kills
 ) -> None:

@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
-from skewless.load.heavy import KeyLoads
-from skewless.load.report import PartitionLoads, Report, write_report
+from skewless.load.counts import TaskCounts
+from skewless.load.report import Report, write_report
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Chunks, Limits
 from skewless.operators.join.intake import OTHER, Intake, gather, without_control
 from skewless.operators.join.layout import TIME, Layout
-from skewless.routing.partitions import partition_of
 from skewless.routing.route import Route
 from skewless.state.compaction import Merge
 from skewless.state.faults import Faults
@@ -75,9 +74,7 @@ class _Execution:
         self._nonce = uuid.uuid4().hex[:8]
         self._intake = Intake(task.layout, task.delays, task.watermark_us, task.drop_bad_rows)
         self._matches = 0
-        self._partition_rows = np.zeros(task.route.partitions, np.int64)
-        self._partition_matches = np.zeros(task.route.partitions, np.int64)
-        self._keys = KeyLoads()
+        self._counts = TaskCounts(task.route.partitions)
         self._written: list[Segment] = []
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)
@@ -123,7 +120,7 @@ class _Execution:
             other = OTHER[side]
             run = arrived.home[side]
             if len(run):
-                self._note_rows(side, run)
+                self._counts.add_rows(side, run.hashes)
                 old = self._opened(instance, other, run, self._task.segments)
                 new = self._opened(instance, other, run, self._written)
                 for stored in (*old, *new, *self._earlier_replicas[other]):
@@ -165,22 +162,11 @@ class _Execution:
         found = probe(needles, stored, lower, upper, layout.key_columns, layout.hash_is_key)
         if not found.total:
             return
-        self._note_matches(found)
+        hit = np.flatnonzero(found.count)
+        self._counts.add_matches(found.needles.hashes[hit], found.count[hit])
         for needle, other in found.pairs(layout.key_columns, self._chunks.rows_at_once(found)):
             self._matches += len(needle)
             yield from self._chunks.add(self._pair(side, found, needle, other))
-
-    def _note_rows(self, side: str, run: SortedRun) -> None:
-        partitions = partition_of(run.hashes, self._task.route.partitions)
-        np.add.at(self._partition_rows, partitions, 1)
-        self._keys.add_rows(side, run.hashes)
-
-    def _note_matches(self, found: Probe) -> None:
-        hit = np.flatnonzero(found.count)
-        hashes, counts = found.needles.hashes[hit], found.count[hit]
-        partitions = partition_of(hashes, self._task.route.partitions)
-        np.add.at(self._partition_matches, partitions, counts)
-        self._keys.add_matches(hashes, counts)
 
     def _pair(
         self,
@@ -263,7 +249,6 @@ class _Execution:
 
     def _report(self, instance: int, replaced: list[str]) -> Report:
         intake = self._intake
-        busy = np.flatnonzero(self._partition_rows)
         return Report(
             instance=instance,
             rows=intake.rows,
@@ -278,12 +263,8 @@ class _Execution:
             peak_memory_bytes=_peak_memory_bytes(),
             segments=self._written,
             replaced=replaced,
-            partitions=PartitionLoads(
-                busy.tolist(),
-                self._partition_rows[busy].tolist(),
-                self._partition_matches[busy].tolist(),
-            ),
-            hot_keys=self._keys.heaviest(),
+            partitions=self._counts.partitions(),
+            hot_keys=self._counts.hot_keys(),
         )
 
 
