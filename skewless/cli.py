@@ -151,6 +151,29 @@ def join(
         raise typer.Exit(1)
 
 
+@bench.command()
+def balance(
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this scenario: straggler, hotkey, zipf16, jump, overhead, planning or "
+            "simulation; may be repeated.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
+    ] = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure the balancing policies: what they gain, what they cost, how fast they react."""
+    from skewless.bench.balance import run
+
+    result = run(scenarios=scenario or None, json_path=json_path, quick=quick)
+    if result["errors"]:
+        raise typer.Exit(1)
+
+
 @reproduce.command("ls-stream")
 def ls_stream(
     out: Annotated[

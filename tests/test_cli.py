@@ -87,7 +87,7 @@ def test_demo_defaults(stand_in: Callable[[str], Calls]) -> None:
         {
             "seconds": 60,
             "out": None,
-            "instances": 2,
+            "instances": 8,
             "seed": 7,
             "json_path": None,
             "plain": False,

@@ -1,7 +1,7 @@
 """The process in which one policy is measured: a fresh Java machine, one query, then the end.
 
-It reads an `Order` from its standard input and writes one JSON line per event to a pipe: `batch`, as
-batches are done; `end`, with the record of all of them.
+It reads an `Order` from its standard input and writes one JSON line per event to a pipe: `batch`,
+as batches are done; `end`, with the record of all of them.
 """
 
 import json

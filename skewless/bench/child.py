@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skewless.bench import with_pathway
+from skewless.bench import with_flink, with_pathway
 from skewless.bench.engines import ENGINES, Replay, session_settings
 from skewless.bench.measure import Batch
 from skewless.bench.verdict import FLOOR
@@ -117,6 +117,18 @@ def measure_pathway(job: Job, emit: Emit) -> None:
     emit({"event": "end", "batches": batches, "totals": list(totals.items())})
 
 
+def measure_flink(job: Job, emit: Emit) -> None:
+    replay = job.replay
+    records = with_flink.measure(
+        replay.left, replay.right, replay.within_s, replay.cores, job.driver_memory, emit
+    )
+    emit({"event": "end", "batches": [asdict(batch) for batch in records]})
+
+
+# The engines that are not on Spark.
+ELSEWHERE = {with_flink.NAME: measure_flink, with_pathway.NAME: measure_pathway}
+
+
 def main() -> None:
     job = Job.from_json(sys.stdin.readline())
     with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:
@@ -124,10 +136,7 @@ def main() -> None:
         def emit(event: dict[str, Any]) -> None:
             pipe.write(json.dumps(event) + "\n")
 
-        if job.engine == with_pathway.NAME:
-            measure_pathway(job, emit)
-        else:
-            measure(job, emit)
+        ELSEWHERE.get(job.engine, measure)(job, emit)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from skewless.bench import with_pathway
+from skewless.bench import with_flink, with_pathway
 from skewless.bench.verdict import FLOOR, SKEWLESS
 from skewless.errors import bad_argument
 
@@ -48,6 +48,7 @@ class Engine:
     title: str
     start: Callable[["SparkSession", Replay], Any] | None
     is_spark_join: bool = False
+    is_slow: bool = False  # few batches are measured
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -123,6 +124,7 @@ ENGINES = {
             "Spark, in-memory store",
             _spark_join,
             is_spark_join=True,
+            is_slow=True,
             settings={
                 f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.HDFSBackedStateStoreProvider"
             },
@@ -132,6 +134,7 @@ ENGINES = {
             "Spark, RocksDB, join state format 2",
             _spark_join,
             is_spark_join=True,
+            is_slow=True,
             settings={**_ROCKSDB, _JOIN_FORMAT: "2"},
         ),
         Engine(
@@ -139,10 +142,16 @@ ENGINES = {
             "Spark, RocksDB, join state format 4",
             _spark_join,
             is_spark_join=True,
+            is_slow=True,
             settings={**_ROCKSDB, _JOIN_FORMAT: "4"},
         ),
         Engine(FLOOR, "floor: read, union, repartitionById, count in Python", _floor),
-        *([Engine(with_pathway.NAME, "Pathway", None)] if with_pathway.installed() else []),
+        *([Engine(with_flink.NAME, "Flink", None)] if with_flink.installed() else []),
+        *(
+            [Engine(with_pathway.NAME, "Pathway", None, is_slow=True)]
+            if with_pathway.installed()
+            else []
+        ),
     )
 }
 

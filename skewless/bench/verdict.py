@@ -72,17 +72,24 @@ def window_ratios(short: Figures, long: Figures) -> dict[str, float]:
 
 def verdicts(workload: str, values: Mapping[str, float], *, quick: bool) -> list[dict[str, Any]]:
     """Each target of the workload with what was measured; small inputs prove nothing."""
+    return judged(TARGETS.get(workload, ()), values, quick=quick)
+
+
+def judged(
+    targets: Sequence[Target], values: Mapping[str, float], *, quick: bool
+) -> list[dict[str, Any]]:
+    """Each target with its value and whether it is reached: None where that cannot be said."""
     result: list[dict[str, Any]] = []
-    for target in TARGETS.get(workload, ()):
+    for target in targets:
         value = values.get(target.ratio)
-        judged = value is not None and not quick
+        proves = value is not None and not quick
         result.append(
             {
                 "target": target.text,
                 "ratio": target.ratio,
                 "bound": target.bound,
                 "value": value,
-                "reached": target.reached(value) if judged and value is not None else None,
+                "reached": target.reached(value) if proves and value is not None else None,
             }
         )
     return result

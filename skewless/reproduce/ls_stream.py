@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,9 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     results = _perform_all(wanted, console)
     verdicts = targets(results, quick=quick)
     console.print(render(results, verdicts, quick=quick))
-    figures = draw(results, out)
+    figures = draw(results, out) if find_spec("matplotlib") is not None else []
+    if not figures:
+        console.print("No figures without matplotlib; it comes with skewless\\[plots].")
     for figure in figures:
         console.print(f"figure: {figure}", soft_wrap=True)
     record = {

@@ -20,7 +20,7 @@ class Cluster:
     A tuple takes `route_s` to reach its instance, and `lookup_s` more for each doubling of the
     explicit entries (split or moved keys).
 
-    >>> Cluster(instances=28, nodes=14).slowdown(np.full(28, 1.0)).max()
+    >>> float(Cluster(instances=28, nodes=14).slowdown(np.full(28, 1.0)).max())
     1.0
     """
 

@@ -12,6 +12,10 @@ def record(
     rows: tuple[int, int] = (100, 900),
     matches: int = 5_000,
     cpu_ms: tuple[float, ...] = (30.0, 10.0),
+    reason: str = "plain hashing moves nothing",
+    moves: tuple[tuple[int, int, int], ...] = (),
+    splits: tuple[int, ...] = (),
+    expected: float | None = 0.0,
 ) -> dict[str, Any]:
     """Batch `number`, which by default ended `number` + 1 seconds after 2024-03-04T08:00:00Z."""
     base_s = datetime(2024, 3, 4, 8, tzinfo=UTC).timestamp()
@@ -29,6 +33,16 @@ def record(
         "matches": matches,
         "load": {"cpuMs": list(cpu_ms), "rows": [1] * len(cpu_ms), "matches": [1] * len(cpu_ms)},
         "imbalance": max(cpu_ms) * len(cpu_ms) / sum(cpu_ms),
+        "balance": {
+            "policy": "Auto",
+            "reason": reason,
+            "moves": [list(move) for move in moves],
+            "movedRows": 0,
+            "splits": [{"hash": h, "members": [0, 1], "replicated": "left"} for h in splits],
+            "imbalanceBefore": 0.5,
+            "imbalanceAfter": expected,
+            "planMs": 1.0,
+        },
         "state": {"rows": {"left": 10, "right": 90}, "bytes": 4_000, "segments": 2},
     }
     return {

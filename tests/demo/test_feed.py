@@ -6,15 +6,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from skewless.demo.feed import Feed
 from skewless.workloads.city import DRIVERS, ORDERS, City
 
 
 def make(folder: Path, **changes: float) -> Feed:
-    city = City(np.random.default_rng(5), drivers=40, start_hour=8.0)
-    return Feed(city, folder, steps_per_file=3, **changes)
+    city = City(np.random.default_rng(5), drivers=40, start_hour=8.0, **changes)  # type: ignore[arg-type]
+    return Feed(city, folder, steps_per_file=3)
 
 
 def test_files_follow_each_other_in_event_time(tmp_path: Path) -> None:
@@ -36,7 +35,6 @@ def test_files_follow_each_other_in_event_time(tmp_path: Path) -> None:
 
 def test_counters_agree_with_the_files(tmp_path: Path) -> None:
     feed = make(tmp_path)
-    assert feed.hour == 8.0
     for _ in range(3):
         feed.write_next()
     orders, drivers = (
@@ -45,30 +43,14 @@ def test_counters_agree_with_the_files(tmp_path: Path) -> None:
     )
     assert drivers == 3 * 3 * 40
     assert feed.rows == orders + drivers
-    assert feed.heat().sum() == orders
-    assert 0 < feed.recent_heat().sum() < orders
-    assert feed.hour == pytest.approx(8.0 + 90 / 3600)
+    assert feed.heat.sum() == orders
+    assert 0 < feed.recent_heat.sum() < orders
 
 
-def test_the_thread_writes_until_it_is_stopped(tmp_path: Path) -> None:
-    feed = make(tmp_path, period_s=0.001)
-    feed.start()
-    deadline = time.monotonic() + 30
-    while feed.rows < 1_000 and time.monotonic() < deadline:
-        feed.check()
-    feed.stop()
-    written = len(list(feed.drivers_dir.iterdir()))
-    assert written == len(list(feed.orders_dir.iterdir())) >= 3
-    assert not list(tmp_path.rglob(".*"))
-    feed.stop()  # once more does no harm
-
-
-def test_a_failure_in_the_thread_is_raised(tmp_path: Path) -> None:
-    feed = make(tmp_path)
-    feed.orders_dir.rmdir()
-    feed.start()
-    feed._thread.join()
-    with pytest.raises(FileNotFoundError):
-        feed.check()
-    with pytest.raises(FileNotFoundError):
-        feed.stop()
+def test_jumps_of_the_crowd_are_noted(tmp_path: Path) -> None:
+    feed = make(tmp_path, jump_minutes=1.0)
+    began_s = time.time()
+    for _ in range(5):  # half a minute each
+        feed.write_next()
+    assert len(feed.jumps_s) == 2
+    assert began_s <= feed.jumps_s[0] <= feed.jumps_s[1] <= time.time()

@@ -1,15 +1,17 @@
-"""The demo as a whole, on a query that stands in for Spark's, so that it takes seconds."""
+"""The demo as a whole, on queries that stand in for Spark's, so that it takes seconds."""
 
 import json
 import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import skewless.demo
 import skewless.examples.ride_hailing
+from skewless import SkewlessError
 
 from .records import record
 
@@ -66,15 +68,23 @@ class FakeSession:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeQuery]:
     queries: list[FakeQuery] = []
 
-    def dispatch(spark: Any, orders: str, drivers: str, out: str, *, instances: int) -> FakeQuery:
-        queries.append(FakeQuery(orders, drivers, fail_at=2 if instances == 13 else None))
+    def dispatch(spark: Any, orders: str, drivers: str, out: str, balance: Any) -> FakeQuery:
+        # Thirteen instances, and the second query fails.
+        fails = balance.instances == 13 and queries
+        queries.append(FakeQuery(orders, drivers, fail_at=1 if fails else None))
+        results = Path(out) / "results"
+        results.mkdir(parents=True)
+        rows = 2 if balance.instances == 5 and len(queries) == 2 else 3
+        pq.write_table(pa.table({"order_id": range(rows)}), results / "batch-0.parquet")
         return queries[-1]
 
     monkeypatch.setattr(skewless.examples.ride_hailing, "dispatch", dispatch)
+    monkeypatch.setattr(skewless.demo, "FILE_PERIOD_S", 0.1)
+    monkeypatch.setattr(skewless.demo, "POLL_S", 0.01)
     return queries
 
 
-def test_a_run_joins_every_row_and_leaves_summary_and_figure(
+def test_a_run_joins_every_row_twice_and_leaves_summary_and_figure(
     tmp_path: Path, started: list[FakeQuery], capsys: pytest.CaptureFixture[str]
 ) -> None:
     session, report = FakeSession(), tmp_path / "deep" / "demo.json"
@@ -82,28 +92,49 @@ def test_a_run_joins_every_row_and_leaves_summary_and_figure(
         seconds=1, out=tmp_path / "out", json_path=report, plain=True, spark=session
     )
     written = sum(pq.read_metadata(file).num_rows for file in tmp_path.rglob("part-*"))
-    assert summary["rows"] == written > 0
-    assert summary["rows_not_joined"] == 0
-    assert summary["matches"] == 5_000 * summary["batches"]
-    assert summary["load_shares"] == [0.75, 0.25]
-    assert 0 < summary["hottest_cell_share"] < 0.2
+    assert list(summary["queries"]) == ["Hash", "Skewless"]
+    for query in summary["queries"].values():
+        assert query["rows"] == written == summary["rows"] > 0
+        assert query["matches"] == 5_000 * query["batches"]
+        assert query["imbalance_mean"] == query["imbalance_worst"] == 1.5
+        assert query["partitions_moved"] == query["keys_split"] == query["keys_folded_back"] == 0
+    assert summary["same_results"] is True
+    assert 0 < summary["hottest_cell_share"] < 0.3
     assert Path(summary["figure"]).is_file()
     assert json.loads(report.read_text()) == summary
-    assert not started[0].isActive
+    assert not any(query.isActive for query in started)
     assert not session.stopped  # a session that was handed in is not ours to stop
     output = capsys.readouterr().out
-    assert output.count("rows/s") == summary["batches"]
-    assert f"results: {summary['results']}" in output
+    assert output.count("rows/s") == sum(q["batches"] for q in summary["queries"].values())
+    assert "same results: yes, both queries wrote 3 rows" in output
+    for query in summary["queries"].values():
+        assert query["results"] in output
     assert "\x1b" not in output
+
+
+def test_results_that_differ_are_told_and_fail(
+    tmp_path: Path, started: list[FakeQuery], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SkewlessError, match="different results"):
+        skewless.demo.run(seconds=1, out=tmp_path, plain=True, instances=5, spark=FakeSession())
+    assert "same results: NO, the queries wrote 3 and 2 rows" in capsys.readouterr().out
 
 
 def test_a_failing_query_ends_the_run_with_its_error(
     tmp_path: Path, started: list[FakeQuery]
 ) -> None:
-    before = threading.active_count()
     with pytest.raises(RuntimeError, match="the batch broke"):
         skewless.demo.run(seconds=30, out=tmp_path, plain=True, instances=13, spark=FakeSession())
-    assert threading.active_count() == before
+    assert not any(query.isActive for query in started)
+
+
+def test_a_query_that_hangs_ends_the_run(
+    tmp_path: Path, started: list[FakeQuery], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skewless.demo, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(FakeQuery, "lastProgress", None)
+    with pytest.raises(TimeoutError, match="was not done"):
+        skewless.demo.run(seconds=30, out=tmp_path, plain=True, spark=FakeSession())
 
 
 def test_a_folder_with_files_in_it_is_refused(tmp_path: Path) -> None:

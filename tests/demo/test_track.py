@@ -13,7 +13,8 @@ def test_a_record_becomes_a_batch() -> None:
     assert batch.duration_s == 0.75
     assert batch.cpu_ms == (30.0, 10.0)
     assert batch.imbalance == 1.5
-    assert (batch.state_rows, batch.state_bytes) == (100, 4_000)
+    assert batch.straggler_ms == 30.0
+    assert batch.state_rows == 100
 
 
 def test_each_batch_counts_once_and_in_order() -> None:
@@ -46,12 +47,24 @@ def test_the_first_batch_alone_is_measured_by_its_own_duration() -> None:
     assert track.rate("rows") == pytest.approx(2_000)
 
 
-def test_load_shares_are_of_cpu_time_lately_and_altogether() -> None:
+def test_loads_are_over_the_mean_and_without_the_first_batch() -> None:
     track = Track()
-    assert track.load_shares() == []
-    track.add([record(0, end_s=1, cpu_ms=(90.0, 10.0)), record(1, end_s=60, cpu_ms=(10.0, 10.0))])
-    assert track.load_shares() == pytest.approx([0.5, 0.5])
-    assert track.load_shares(None) == pytest.approx([100 / 120, 20 / 120])
-    idle = Track()
-    idle.add([record(0, cpu_ms=(1e-300, 0.0))])
-    assert sum(idle.load_shares()) <= 1
+    track.add([record(0, cpu_ms=(90.0, 10.0))])
+    assert track.loads().tolist() == [[1.8, 0.2]]
+    track.add([record(1, cpu_ms=(30.0, 10.0)), record(2, cpu_ms=(0.0, 0.0))])
+    assert track.loads().tolist() == [[1.5, 0.5], [0.0, 0.0]]
+
+
+def test_changes_are_the_batches_after_which_something_is_different() -> None:
+    track = Track()
+    track.add(
+        [
+            record(0),
+            record(1, moves=((3, 0, 1), (4, 1, 0)), splits=(11, 12)),
+            record(2, splits=(11, 12)),
+            record(3, splits=(12, 13)),
+            record(4, splits=()),
+        ]
+    )
+    changes = [(c.batch.number, len(c.batch.moves), c.split, c.folded) for c in track.changes]
+    assert changes == [(1, 2, 2, 0), (3, 0, 1, 1), (4, 0, 0, 2)]

@@ -10,50 +10,86 @@ from skewless.demo.track import Track
 from .records import record
 
 
-def render(track: Track, width: int) -> str:
+def render(tracks: dict[str, Track], width: int) -> str:
     console = Console(width=width, force_terminal=False, color_system=None)
+    heat = np.arange(1024.0).reshape(32, 32)
     with console.capture() as capture:
-        console.print(
-            view.panel(
-                track,
-                hour=8.1,
-                elapsed_s=12.3,
-                waiting=4_321,
-                heat=np.arange(1024.0).reshape(32, 32),
-                width=width,
-            )
-        )
+        console.print(view.screen(tracks, hour=8.1, elapsed_s=12.3, heat=heat, width=width))
     return capture.get()
 
 
-def tracked(batches: int) -> Track:
-    track = Track()
-    track.add(record(number) for number in range(batches))
-    return track
+def tracks(batches: int, instances: int = 8) -> dict[str, Track]:
+    still, moving = Track(), Track()
+    even, skewed = (10.0,) * instances, (150.0,) + (10.0,) * (instances - 1)
+    still.add(record(number, cpu_ms=skewed) for number in range(batches))
+    moving.add(
+        record(
+            number,
+            cpu_ms=even,
+            reason="the straggler is 50% above the mean; 1 partitions move",
+            moves=((7, 2, 5),) * (number > 3),
+            splits=(number,),
+            expected=0.04,
+        )
+        for number in range(batches)
+    )
+    return {"Hash": still, "Skewless": moving}
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
-def test_the_panel_shows_every_number_unbroken(width: int) -> None:
-    text = render(tracked(20), width)
-    for shown in ("1,000", "5,000", "100,000", "500 ms", "4,321", "1.50", "75%", "25%", "08:06"):
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_the_screen_shows_every_number_unbroken(width: int) -> None:
+    text = render(tracks(20), width)
+    for shown in ("Hash", "Skewless", "08:06", "12 s", "500 ms", "5.45", "1.00"):
         assert shown in text
+    for twice in ("1,000", "5,000", "100,000"):
+        assert text.count(twice) >= 2
     lines = text.splitlines()
     assert max(len(line) for line in lines) <= width
-    assert sum("instance 0" in line or "instance 1" in line for line in lines) == 2
-    assert ("▀" * 32 in text) == (width >= 100)
+    assert len(lines) <= 24  # the smallest usual terminal
+    assert ("▀" * 32 in text) == (width >= 120)
 
 
-def test_before_the_first_batch_the_panel_says_so() -> None:
-    assert "first micro-batch" in render(Track(), 100)
+def test_the_last_changes_are_listed_with_their_reason() -> None:
+    text = render(tracks(20), 120)
+    assert [f"batch {number} " in text for number in (14, 15, 19)] == [False, True, True]
+    assert "1 partition moved (2→5), 1 key split, 1 key folded" in text
+    assert "the straggler is 50% above the mean, 4% expected" in text
+
+
+def test_before_the_first_batches_the_screen_says_so() -> None:
+    assert "first micro-batches" in render(tracks(3) | {"Skewless": Track()}, 100)
 
 
 def test_a_line_for_places_without_a_terminal() -> None:
-    track = tracked(20)
-    text = view.line(track.batches[-1], track, hour=8.1)
-    assert text.startswith("08:06  batch  19")
-    assert "1,000 rows/s" in text
-    assert "load 75% 25%" in text
-    assert "imbalance 1.50" in text
+    both = tracks(20, instances=2)
+    text = view.line("Hash", both["Hash"].batches[-1], both["Hash"], hour=8.1)
+    assert text.startswith("08:06  Hash      batch  19")
+    for shown in ("1,000 rows/s", "5,000 matches/s", "imbalance 1.88", "load 1.88 0.12"):
+        assert shown in text
+    assert "\n" not in text
+    moving = both["Skewless"]
+    done = view.line("Skewless", moving.batches[-1], moving, hour=8.1).splitlines()[1]
+    assert done.strip().startswith("then 1 partition moved (2→5), 1 key split, 1 key folded: the")
+
+
+def test_a_long_list_of_moves_is_cut_short() -> None:
+    track = Track()
+    track.add([record(0, moves=tuple((p, p % 2, 1 - p % 2) for p in range(9)))])
+    assert view.enacted(track.changes[0]) == "9 partitions moved (0→1, 1→0, 0→1, 1→0, …)"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [
+        (0.0, "     │    "),
+        (0.5, "██   │    "),
+        (1.0, "█████│    "),
+        (1.6, "████████  "),
+        (9, "█" * 10),
+    ],
+)
+def test_bar(ratio: float, shown: str) -> None:
+    assert view.bar(ratio, 2.0, 10).plain == shown
 
 
 @pytest.mark.parametrize(

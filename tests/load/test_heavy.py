@@ -56,9 +56,7 @@ def test_partitions_have_all_rows_and_matches(rows, matches) -> None:
         hashes, numbers = (np.array(column) for column in zip(*matches, strict=True))
         counts.add_matches(hashes.astype(np.uint64), numbers)
     told = counts.partitions()
-    for place, row_count, match_count in zip(
-        told.partitions, told.rows, told.matches, strict=True
-    ):
+    for place, row_count, match_count in zip(told.partitions, told.rows, told.matches, strict=True):
         here = partition_of(np.array(rows, np.uint64), 7) == place
         assert row_count == here.sum()
         hit = [partition_of(np.array([h], np.uint64), 7)[0] == place for h, _ in matches]

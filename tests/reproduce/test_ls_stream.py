@@ -1,5 +1,6 @@
 """The reproduction: tasks are complete, results become tables, figures, JSON and verdicts."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +62,7 @@ def test_a_missed_target_is_said() -> None:
 @pytest.mark.parametrize("quick", [True, False])
 def test_tables_show_the_papers_figure_beside_ours(quick: bool) -> None:
     found = results(quick=quick)
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=200, record=True, file=io.StringIO())
     console.print(render(found, targets(found, quick=quick), quick=quick))
     text = console.export_text()
     assert "10,000  [p] 29,500" in text

@@ -211,7 +211,7 @@ def test_once_and_processing_time_triggers(replay) -> None:
 
 
 def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> None:
-    for number, instances in enumerate((1, 3, 300)):
+    for number, instances in enumerate((1, 3, 40)):
         part = Replay(replay.spark, replay.folder / "grown")
         for batch in BATCHES[: number + 1]:
             part.add(*batch)

@@ -85,8 +85,10 @@ def test_counts_stay_true_under_every_policy(policy: Any) -> None:
     found = simulate(policy, zipf(1.2, 4_000.0), Cluster(6), COSTS, SHORT, np.random.default_rng(1))
     assert found.throughput == pytest.approx(found.rate, rel=0.02)
     assert found.rate == pytest.approx(4_000, rel=0.05)
-    assert found.copies == pytest.approx({ContRand: 1.5, JoinMatrix: 2.5}.get(type(policy), 1.0),
-                                         abs=0.01 if type(policy) is not Auto else 2.0)  # fmt: skip
+    # A group of 2 is probed whole; on the grid of 2 × 3 a left row has 3 copies, a right row 2.
+    # Auto may split a key, whose rows then have more.
+    visits = {ContRand: 1.5, JoinMatrix: 2.5}.get(type(policy), 1.0)
+    assert found.copies == pytest.approx(visits, abs=2.0 if isinstance(policy, Auto) else 0.02)
 
 
 @pytest.mark.parametrize("policy", [LsStream(8), FastJoin(8, partitions=4_096), Auto(8)], ids=str)

@@ -91,6 +91,26 @@ def test_hotspots_wander() -> None:
     assert change.max() > 0.15
 
 
+def test_the_crowd_jumps_when_it_is_due() -> None:
+    city = make(drivers=1, orders_per_second=40.0, start_hour=7.5, jump_minutes=30.0)
+    before, after = (heat(order_cells(city, hours=0.5), city.order) for _ in range(2))
+    assert city.jumps == 1
+    order_cells(city, hours=0.5)
+    assert city.jumps == 2
+    hottest = np.unravel_index(before.argmax(), before.shape)
+    assert after[hottest] < before[hottest] / 2
+
+
+def test_the_share_of_the_hotspots_can_be_set() -> None:
+    even, crowded = (
+        hottest_share(
+            order_cells(make(drivers=1, hot_share=share, start_hour=8.0), 0.5)  # type: ignore[arg-type]
+        )
+        for share in ((0.0, 0.0), (0.9, 0.9))
+    )
+    assert crowded > 5 * even
+
+
 def test_equal_seeds_give_equal_cities() -> None:
     first, second, other = (list(make(seed, drivers=50).steps(5)) for seed in (3, 3, 4))
     assert first == second
@@ -107,7 +127,14 @@ def test_heat_puts_each_cell_where_it_is() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"drivers": 0}, {"hotspots": 0}, {"orders_per_second": -1.0}, {"step_seconds": 0.0}],
+    [
+        {"drivers": 0},
+        {"hotspots": 0},
+        {"orders_per_second": -1.0},
+        {"step_seconds": 0.0},
+        {"jump_minutes": 0.0},
+        {"hot_share": (0.5, 1.5)},
+    ],
     ids=str,
 )
 def test_arguments_without_a_meaning_are_refused(changes: dict[str, float]) -> None:
