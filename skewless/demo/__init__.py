@@ -156,6 +156,7 @@ class _LiveScreen(AbstractContextManager[Show]):
             elapsed_s=elapsed_s,
             heat=feed.recent_heat,
             width=self._live.console.width,
+            height=self._live.console.height,
         )
         self._live.update(picture, refresh=True)
 

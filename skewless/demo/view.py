@@ -17,7 +17,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 PANEL_WIDTH = 40  # at least
 PANEL_BORDER = MAP_BORDER = 4
 SMOOTHED_BATCHES = 3
-CHANGES_SHOWN = 5
+LEAST_CHANGES, MOST_CHANGES = 3, 8
 MOVES_SHOWN = 4
 # Up to which load over the mean an instance is shown in which colour.
 LEVELS = ((1.15, "green"), (1.5, "yellow"), (float("inf"), "red"))
@@ -78,8 +78,9 @@ def screen(
     elapsed_s: float,
     heat: npt.NDArray[np.float64],
     width: int = 120,
+    height: int = 24,
 ) -> RenderableType:
-    """The whole view for a terminal of `width`: the queries side by side, then what was changed."""
+    """The whole view for a terminal of that size: the queries side by side, then what changed."""
     title = f"[bold]A ride-hailing city[/] · city time {clock(hour)} · {elapsed_s:.0f} s"
     if not all(track.batches for track in tracks.values()):
         return Panel("The first micro-batches are on their way ...", title=title)
@@ -103,7 +104,9 @@ def screen(
         cells.append(Panel(heat_map(heat), title="orders", width=map_width, border_style="cyan"))
     columns.add_row(*cells)
     total = each * len(tracks) + map_width * with_map
-    return Group(Rule(title, style="cyan"), columns, _changes(tracks, total))
+    # Title and borders take five lines, the panels as many as the map.
+    count = min(max(height - heat.shape[0] // 2 - 5, LEAST_CHANGES), MOST_CHANGES)
+    return Group(Rule(title, style="cyan"), columns, _changes(tracks, count, total))
 
 
 def _lately(track: Track) -> Floats:
@@ -133,19 +136,15 @@ def _query(track: Track, top: float, width: int) -> RenderableType:
     return Group(figures, load)
 
 
-def _changes(tracks: dict[str, Track], width: int) -> RenderableType:
+def _changes(tracks: dict[str, Track], count: int, width: int) -> RenderableType:
     """The last changes, the newest at the bottom, and always as many lines."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_column(style="grey62", no_wrap=True)
     changes = [change for track in tracks.values() for change in track.changes]
-    shown = sorted(changes, key=lambda change: change.batch.end_s)[-CHANGES_SHOWN:]
-    for change in shown:
-        table.add_row(f"batch {change.batch.number}", enacted(change), why(change.batch))
-    for _ in range(CHANGES_SHOWN - len(shown)):
-        table.add_row("")
-    return Panel(table, title="moves and splits", width=width, border_style="cyan")
+    lines = []
+    for change in sorted(changes, key=lambda change: change.batch.end_s)[-count:]:
+        line = Text(f"batch {change.batch.number:3d}  ", "bold", overflow="ellipsis", no_wrap=True)
+        lines.append(line.append(enacted(change)).append(f"  {why(change.batch)}", "grey62"))
+    blank = [Text("")] * (count - len(lines))
+    return Panel(Group(*lines, *blank), title="moves and splits", width=width, border_style="cyan")
 
 
 def enacted(change: Change) -> str:
