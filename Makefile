@@ -29,7 +29,7 @@ lint: $(STAMP) ## ruff and mypy
 bench: java $(STAMP) ## measure the join against Spark's own
 	@$(BIN)/skewless bench join
 
-demo: java $(STAMP) ## a ride-hailing city, live in the terminal
+demo: java $(STAMP) ## a city joined live, by plain hashing and by Skewless
 	@$(BIN)/skewless demo
 
 soak: java $(STAMP) ## the long crash tests

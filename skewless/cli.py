@@ -132,7 +132,7 @@ def join(
         typer.Option(
             metavar="NAME",
             help="Only this engine: skewless, spark-memory, spark-rocksdb2, spark-rocksdb4, floor, "
-            "or pathway where it is installed; may be repeated.",
+            "or flink and pathway where they are installed; may be repeated.",
         ),
     ] = None,
     quick: Annotated[

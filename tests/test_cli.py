@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skewless import cli, doctor
+from skewless.bench.balance import SCENARIOS
 from skewless.bench.engines import ENGINES
 from skewless.bench.workloads import FULL
 from skewless.doctor import Check
@@ -60,6 +61,7 @@ def test_version() -> None:
         ("demo",),
         ("bench",),
         ("bench", "join"),
+        ("bench", "balance"),
         ("reproduce",),
         ("reproduce", "ls-stream"),
     ],
@@ -73,7 +75,7 @@ def test_every_command_has_help(command: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("doctor",), ("demo",), ("bench", "join"), ("reproduce", "ls-stream")],
+    [("doctor",), ("demo",), ("bench", "join"), ("bench", "balance"), ("reproduce", "ls-stream")],
     ids=" ".join,
 )
 def test_every_command_takes_json(command: tuple[str, ...]) -> None:
@@ -157,6 +159,33 @@ def test_reproduce_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> 
         {"out": Path("reproduce-ls-stream"), "json_path": None, "quick": False, "seed": 1},
         {"out": tmp_path, "json_path": tmp_path / "r.json", "quick": True, "seed": 4},
     ]
+
+
+def test_bench_balance_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
+    calls = stand_in("skewless.bench.balance")
+    out = tmp_path / "r.json"
+    assert invoke("bench", "balance").exit_code == 0
+    result = invoke(
+        *("bench", "balance", "--scenario", "a", "--scenario", "b", "--quick", "--json", str(out))
+    )
+    assert result.exit_code == 0
+    assert calls == [
+        {"scenarios": None, "json_path": None, "quick": False},
+        {"scenarios": ["a", "b"], "json_path": out, "quick": True},
+    ]
+
+
+def test_bench_balance_help_names_what_there_is() -> None:
+    text = invoke("bench", "balance", "--help").output
+    for name in SCENARIOS:
+        assert name in text
+
+
+def test_bench_balance_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("skewless.bench.balance")
+    module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "skewless.bench.balance", module)
+    assert invoke("bench", "balance").exit_code == 1
 
 
 def test_json_without_a_folder_is_refused_before_the_work(

@@ -13,14 +13,16 @@ from skewless.workloads import City
 
 ROOT = Path(__file__).parent.parent
 
+# Times as numbers: Spark writes them as INT96, which says nothing of the time zone.
 MATCHES = """
-    select o.cell, order_id, ordered_at, o.x, o.y, driver_id, seen_at, d.x, d.y
+    select o.cell, order_id, epoch_us(ordered_at), o.x, o.y, driver_id, epoch_us(seen_at), d.x, d.y
     from read_parquet('{orders}/*.parquet') o join read_parquet('{drivers}/*.parquet') d
     on o.cell = d.cell and seen_at - ordered_at between interval '-10s' and interval '10s'
     order by all
 """
 RESULTS = """
-    select cell, order_id, ordered_at, x, y, driver_id, seen_at, x_right, y_right
+    select cell, order_id, epoch_us(ordered_at), x, y,
+        driver_id, epoch_us(seen_at), x_right, y_right
     from read_parquet('{results}/**/*.parquet') order by all
 """
 

@@ -38,6 +38,7 @@ from skewless.errors import bad_argument
 CHILD = (sys.executable, "-m", "skewless.bench.balance_child")
 PLANNING, SIMULATION = "planning", "simulation"
 SCENARIOS = (*(scenario.name for scenario in FULL), PLANNING, SIMULATION)
+JUDGED_PLANNERS = ("LsStream", "Auto")
 SIMULATED = ("BiStream", "FastJoin", "LsStream", "Auto")
 SEEDS = 3
 
@@ -249,8 +250,10 @@ def _plan(*, quick: bool) -> dict[str, Any]:
     ]
     slowest: dict[str, float] = {}
     for row in rows:
-        name = f"ms_{row['partitions']}x{row['instances']}"
-        slowest[name] = max(slowest.get(name, 0.0), row["milliseconds_most"])
+        # Others are there for comparison: a threshold that no user of the paper's policy has.
+        if row["planner"] in JUDGED_PLANNERS:
+            name = f"ms_{row['partitions']}x{row['instances']}"
+            slowest[name] = max(slowest.get(name, 0.0), row["milliseconds_most"])
     return {
         "title": "Planning, Zipf 1.0: the slowest round",
         "planners": rows,

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from skewless.bench import table, with_pathway
+from skewless.bench import table, with_flink, with_pathway
 from skewless.bench.child import Job
 from skewless.bench.engines import Engine, Replay, chosen
 from skewless.bench.machine import cores, driver_memory, machine, versions
@@ -48,7 +48,7 @@ def run(
     result: dict[str, Any] = {
         "benchmark": "join",
         "quick": quick,
-        "versions": versions(*([with_pathway.NAME] if with_pathway.installed() else [])),
+        "versions": versions(*(m.PACKAGE for m in (with_flink, with_pathway) if m.installed())),
         "machine": machine(),
         "driver_memory": heap,
         "workloads": {},
@@ -134,8 +134,7 @@ class _Bench:
 
     def _one(self, engine: Engine, window_s: float, files: Files) -> dict[str, Any]:
         workload = self._workload
-        slow = engine.is_spark_join or engine.start is None
-        length = workload.slow if slow else workload.length
+        length = workload.slow if engine.is_slow else workload.length
         name = f"{workload.name}: {engine.title}"
         if len(workload.windows_s) > 1:
             name += f", window ±{window_s:g} s"
@@ -149,7 +148,7 @@ class _Bench:
                 replay,
                 batches=length.batches,
                 warm_up=length.warm_up,
-                budget_s=SLOW_BUDGET_S if slow else BUDGET_S,
+                budget_s=SLOW_BUDGET_S if engine.is_slow else BUDGET_S,
                 driver_memory=self._driver_memory,
             )
             outcome = self._watched(name, job)

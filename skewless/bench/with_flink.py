@@ -60,8 +60,10 @@ def measure(
     left: str, right: str, within_s: float, cores: int, heap: str, emit: Callable[[Any], None]
 ) -> list[Batch]:
     """Time and matches of every batch."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"JVM_ARGS": f"-Xmx{heap}", "FLINK_LOG_DIR": folder}
+    # Java outlives the folder by a moment, and leaves its own temporary files behind.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        options = f"-Xmx{heap} -Djava.io.tmpdir={folder}"
+        os.environ |= {"JVM_ARGS": options, "FLINK_LOG_DIR": folder}
         sides = {"left_side": Path(folder, "left.csv"), "right_side": Path(folder, "right.csv")}
         counts = [_as_csv(*pair) for pair in zip((left, right), sides.values(), strict=True)]
         rows = [sum(pair) for pair in zip(*counts, strict=True)]

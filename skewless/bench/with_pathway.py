@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from skewless.bench.measure import Batch
 
-NAME = "pathway"
+NAME = PACKAGE = "pathway"
 
 
 def installed() -> bool:

@@ -36,7 +36,7 @@ class Workload:
     rows_per_batch: int
     rows_per_second: float
     length: Length
-    slow: Length  # for Spark's own join
+    slow: Length  # for engines that take long
     only_skewless: bool = False
     replayed_elsewhere: bool = False  # whether engines without micro-batches run it, too
     state_rows: int | None = None  # what the window must hold at the end

@@ -22,6 +22,7 @@ from skewless.workloads.city import RUSH_HOURS, City
 CITY_SECONDS_PER_SECOND = 180  # three hours of the city in a minute
 FILE_PERIOD_S = 2.0
 POLL_S = 0.2
+START_UP_S = 25.0  # a start of Spark that takes longer shortens the run, so that it ends in time
 PATIENCE_S = 60.0  # the longest that a micro-batch may take, Spark's start-up in the first included
 
 __all__ = ["run"]
@@ -75,7 +76,7 @@ def run(
             stack.callback(query.stop)
             contenders.append(Contender(name, query, home / "results"))
         with _screen(console, live) as show:
-            _watch(contenders, feed, seconds, show)
+            _watch(contenders, feed, began + START_UP_S, seconds, show)
 
     told = summary.summarise(contenders, feed, seed=seed, instances=instances)
     if figure.available():
@@ -103,18 +104,19 @@ def _folder(out: Path | None) -> Path:
 
 
 def _city(seconds: int, seed: int) -> City:
-    """A city whose morning rush peaks a little after the middle of the run.
+    """A city that runs into its morning rush and out of it again.
 
-    Most of it happens at few places, and every 15 seconds of the run the crowd is elsewhere.
+    Most of it happens at few places, and every 12 seconds of the run the crowd is elsewhere.
     """
     played_h = seconds * CITY_SECONDS_PER_SECOND / 3600
     return City(
         np.random.default_rng(seed),
-        orders_per_second=3.0,
+        drivers=6_000,
+        orders_per_second=4.0,
         hotspots=4,
         hot_share=(0.5, 0.9),
-        start_hour=max(0.0, RUSH_HOURS[0] - 0.55 * played_h),
-        jump_minutes=15 * CITY_SECONDS_PER_SECOND / 60,
+        start_hour=max(0.0, RUSH_HOURS[0] - 0.4 * played_h),
+        jump_minutes=12 * CITY_SECONDS_PER_SECOND / 60,
     )
 
 
@@ -161,15 +163,17 @@ class _LiveScreen(AbstractContextManager[Show]):
         self._live.update(picture, refresh=True)
 
 
-def _watch(contenders: list[Contender], feed: Feed, seconds: int, show: Show) -> None:
-    """Play the city for `seconds` after the first batches.
+def _watch(
+    contenders: list[Contender], feed: Feed, begin_by: float, seconds: int, show: Show
+) -> None:
+    """Play the city for `seconds` after the first batches, or after `begin_by` if that is sooner.
 
     The next file is written when it is due and both queries are done with the one before: a file is
     a micro-batch of both, neither falls behind, and a slow machine only slows the city down.
     """
     written = time.monotonic()
     begin: float | None = None
-    due = 0.0
+    due = end = 0.0
     while True:
         now = time.monotonic()
         for contender in contenders:
@@ -177,7 +181,8 @@ def _watch(contenders: list[Contender], feed: Feed, seconds: int, show: Show) ->
         if all(contender.track.rows >= feed.rows for contender in contenders):
             if begin is None:
                 begin = due = now
-            if now - begin >= seconds:
+                end = min(now, begin_by) + seconds
+            if now >= end:
                 show(contenders, feed, now - begin)
                 return
             if now >= due:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from skewless.workloads.city import City, heat
-from skewless.workloads.streams import write_table
 
 FADE = 0.7  # how much of the recent heat map is left after one more file
 
@@ -40,8 +40,13 @@ class Feed:
         orders = pa.concat_tables([step.orders for step in steps])
         drivers = pa.concat_tables([step.drivers for step in steps])
         name = f"part-{self._files:06d}.parquet"
-        write_table(orders, self.orders_dir / name)
-        write_table(drivers, self.drivers_dir / name)
+        # Both sides appear at once, or nearly: a batch with one of them alone would be a poor one.
+        # Spark's file sources skip names that start with a dot.
+        files = {self.orders_dir: orders, self.drivers_dir: drivers}
+        for side, table in files.items():
+            pq.write_table(table, side / f".{name}")
+        for side in files:
+            (side / f".{name}").rename(side / name)
         self._files += 1
         self.rows += orders.num_rows + drivers.num_rows
         new_heat = heat(orders["cell"].to_numpy(), self.city.order)

@@ -37,7 +37,7 @@ def draw(
     end_s = max(track.batches[-1].end_s for track in tracks.values())
     any_track = next(iter(tracks.values()))
 
-    figure = Figure(figsize=(14, 8), dpi=130, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(14, 7.5), dpi=130, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(3, 2, width_ratios=[1.4, 1], height_ratios=[1.7, 1, 1])
     over_time = figure.add_subplot(grid[0, 0])
@@ -52,10 +52,10 @@ def draw(
     _draw_imbalance(over_time, tracks, begin_s)
     for number, jump_s in enumerate(jumps_s):
         label = "the crowd jumps" if number == 0 else None
-        over_time.axvline(jump_s - begin_s, color="#8d99ae", linestyle="--", label=label)
+        over_time.axvline(jump_s - begin_s, 0, 0.7, color="#8d99ae", linestyle="--", label=label)
     # Room for the legend above the lines.
     low, high = over_time.get_ylim()
-    over_time.set_ylim(low, high + 0.3 * (high - low))
+    over_time.set_ylim(low, high + 0.4 * (high - low))
     over_time.legend(frameon=False, loc="upper left", ncols=2)
     top = max(2.0, *(float(np.quantile(track.loads(), 0.99)) for track in tracks.values()))
     for axes, (name, track) in zip(loads, tracks.items(), strict=True):
@@ -155,6 +155,4 @@ def _draw_city(axes: Any, heat: npt.NDArray[np.int64], size_m: float) -> None:
     axes.set_title(f"Orders per cell; the hottest has {share:.1%} of all", loc="left", color=INK)
     axes.set_xlabel("km", color=INK)
     axes.set_ylabel("km", color=INK)
-    axes.figure.colorbar(
-        image, ax=axes, location="bottom", shrink=0.8, format=EngFormatter(sep=""), label="orders"
-    )
+    axes.figure.colorbar(image, ax=axes, shrink=0.6, format=EngFormatter(sep=""), label="orders")

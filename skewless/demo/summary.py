@@ -75,7 +75,7 @@ ROWS = {
 def report(console: Console, told: dict[str, Any], live: bool) -> None:
     """Print a summary: a table in a terminal, lines elsewhere."""
     queries = told["queries"]
-    table = Table(border_style="cyan" if live else None, box=None if not live else Table().box)
+    table = Table(border_style="cyan") if live else Table(box=None)
     table.add_column(style="grey62")
     for name in queries:
         table.add_column(name, justify="right", style="bold")

@@ -31,10 +31,11 @@ def clock(hour: float) -> str:
     return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def sparkline(values: list[float], width: int = 40) -> str:
-    """The last `width` values as a row of blocks, scaled from zero to their maximum."""
+def sparkline(values: list[float], width: int = 40, top: float | None = None) -> str:
+    """The last `width` values as a row of blocks, scaled from zero to `top` or their maximum."""
     shown = values[-width:]
-    top = max(shown, default=0.0)
+    if top is None:
+        top = max(shown, default=0.0)
     if top <= 0:
         return SPARKS[0] * len(shown)
     return "".join(SPARKS[round(value / top * (len(SPARKS) - 1))] for value in shown)
@@ -88,12 +89,13 @@ def screen(
     map_width = heat.shape[1] + MAP_BORDER
     with_map = width >= len(tracks) * PANEL_WIDTH + map_width
     each = min((width - map_width * with_map) // len(tracks), 2 * PANEL_WIDTH)
-    # One scale for all, so that bars can be compared across panels.
+    # One scale for all, so that panels can be compared.
     top = max(2.0, *(float(_lately(track).max()) for track in tracks.values()))
+    worst = max(batch.imbalance for track in tracks.values() for batch in track.steady)
     columns = Table.grid()
     cells: list[RenderableType] = [
         Panel(
-            _query(track, top, each - PANEL_BORDER),
+            _query(track, top, worst, each - PANEL_BORDER),
             title=f"[bold]{name}[/]",
             width=each,
             border_style="cyan",
@@ -114,7 +116,7 @@ def _lately(track: Track) -> Floats:
     return track.loads()[-SMOOTHED_BATCHES:].mean(axis=0)
 
 
-def _query(track: Track, top: float, width: int) -> RenderableType:
+def _query(track: Track, top: float, worst: float, width: int) -> RenderableType:
     last = track.batches[-1]
     figures = Table.grid(padding=(0, 1))
     figures.add_column(style="grey62", width=10)
@@ -127,13 +129,14 @@ def _query(track: Track, top: float, width: int) -> RenderableType:
     figures.add_row("matches", f"{track.matches:,}", "so far")
     figures.add_row("batch time", f"{last.duration_s * 1000:,.0f} ms", f"batch {last.number}")
     imbalance = [batch.imbalance for batch in track.steady]
-    above = [value - 1 for value in imbalance]
-    figures.add_row("imbalance", f"{last.imbalance:.2f}", sparkline(above, lines))
+    above = sparkline([value - 1 for value in imbalance], lines, worst - 1)
+    figures.add_row("straggler", f"{last.straggler_ms:,.0f} ms", "CPU")
+    figures.add_row("imbalance", f"{last.imbalance:.2f}", above)
     figures.add_row("on average", f"{np.mean(imbalance):.2f}", "busiest / mean")
     load = Table.grid(padding=(0, 1))
     for instance, ratio in enumerate(_lately(track).tolist()):
         load.add_row(f"{instance:2d}", bar(ratio, top, width - 10), f"{ratio:5.2f}×")
-    return Group(figures, load)
+    return Group(figures, "", load)
 
 
 def _changes(tracks: dict[str, Track], count: int, width: int) -> RenderableType:

@@ -23,7 +23,12 @@ from skewless.reproduce.experiments import (
 )
 from skewless.reproduce.report import draw, render, targets
 
-READINGS: tuple[Reading, ...] = ("half comparing", "same scan for all", "one group of 20", "index")
+READINGS: tuple[Reading, ...] = (
+    "a quarter comparing",
+    "same scan for all",
+    "one group of 20",
+    "index",
+)
 NODES = (6, 10, 14)
 INSTANCES = (16, 32, 48, 56)
 THRESHOLDS = (0.5, 1.0, 2.0, 4.0, 6.0)

@@ -230,12 +230,13 @@ def _thresholds(results: Results) -> Table:
 
 def _readings(results: Results) -> Table:
     """The same experiment under other readings of what the paper leaves open."""
-    table = _table("Zipf 1.0 read otherwise: bottleneck (tuples/s)")
+    table = _table("Zipf 1.0 read otherwise, one seed: bottleneck (tuples/s)")
     systems = [s for s in WITH_MATRIX if pick(results, "readings", system=s)]
     table.add_column("reading")
     for system in systems:
         table.add_column(NAMES.get(system, system), justify="right")
-    table.add_column("LsStream ÷ BiStream", justify="right")
+    for rival in ("BiStream", "FastJoin"):
+        table.add_column(f"LsStream ÷ {rival}", justify="right")
     seed = min(r.task.seed for r in results)
     names = ["as described", *dict.fromkeys(r.task.reading for r in pick(results, "readings"))]
     for name in names:
@@ -244,10 +245,12 @@ def _readings(results: Results) -> Table:
             s: bottleneck(results, experiment, system=s, at=1.0, seed=seed, reading=name)
             for s in systems
         }
-        own, rival = rates.get("LsStream"), rates.get("BiStream")
-        ratio = f"{own / rival:.2f}" if own is not None and rival else "–"
         cells = ["–" if rate is None else f"{rate:,.0f}" for rate in rates.values()]
-        table.add_row(name, *cells, ratio)
+        own = rates.get("LsStream")
+        for rival in ("BiStream", "FastJoin"):
+            under = rates.get(rival)
+            cells.append(f"{own / under:.2f}" if own is not None and under else "–")
+        table.add_row(name, *cells)
     return table
 
 
@@ -267,25 +270,34 @@ def draw(results: Results, out: Path) -> list[Path]:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import StrMethodFormatter
 
     written = []
     for experiment, what, xlabel, ylabel in PLOTS:
         found = pick(results, experiment)
         if not found:
             continue
-        figure, axes = pyplot.subplots(figsize=(6, 4))
+        figure, axes = pyplot.subplots(figsize=(7, 4))
         by_zipf = experiment == "threshold"
-        lines = sorted({(r.task.zipf if by_zipf else r.task.system) for r in found}, key=str)
+        there = {r.task.zipf if by_zipf else r.task.system for r in found}
+        # A system has the same colour in every figure.
+        lines = sorted(there, key=str) if by_zipf else [s for s in WITH_MATRIX if s in there]
         for line in lines:
             chosen = {"zipf": line} if by_zipf else {"system": line}
             points = sorted({r.task.at for r in pick(results, experiment, **chosen)})
             values = [_value(results, experiment, what, at=x, **chosen) for x in points]
             label = f"Zipf {line:g}" if by_zipf else NAMES.get(str(line), str(line))
-            axes.plot(points, values, marker="o", label=label)
+            axes.plot(points, values, marker="o", markersize=4, label=label)
+        axes.set_xticks(sorted({r.task.at for r in found}))
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel)
         axes.set_ylim(bottom=0)
-        axes.legend(fontsize="small")
+        if what == "bottleneck":
+            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.grid(axis="y", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        # Beside the lines, never on them.
+        axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         figure.tight_layout()
         path = out / f"{experiment.replace(' ', '-')}-{what}.png"
         figure.savefig(path, dpi=120)

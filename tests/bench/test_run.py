@@ -48,7 +48,7 @@ def bench(
     measure: Measure = pretend, json_path: Path | None = None, **options: Any
 ) -> tuple[dict[str, Any], str]:
     console = Console(file=io.StringIO(), width=80)
-    # By name: where Pathway is installed it would be one more.
+    # By name: where Flink or Pathway is installed there would be more.
     given = {"workloads": ["zipf0.8"], "engines": ON_SPARK, "quick": True} | options
     result = join.run(json_path=json_path, measure=measure, console=console, **given)
     assert isinstance(console.file, io.StringIO)

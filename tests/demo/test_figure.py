@@ -28,7 +28,7 @@ def test_the_figure_is_a_png_with_something_on_it(tmp_path: Path, batches: int) 
     figure.draw(tracks, np.arange(1024).reshape(32, 32), 16_000.0, path, jumps_s)
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG")
-    assert struct.unpack(">II", data[16:24]) == (1820, 1040)
+    assert struct.unpack(">II", data[16:24]) == (1820, 975)
     assert len(data) > 30_000
 
 

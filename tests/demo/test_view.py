@@ -51,7 +51,7 @@ def test_the_screen_shows_every_number_unbroken(width: int) -> None:
 
 def test_the_last_changes_are_listed_with_their_reason() -> None:
     text = render(tracks(20), 120)
-    assert [f"batch {number} " in text for number in (16, 17, 19)] == [False, True, True]
+    assert [f"batch  {number}" in text for number in (16, 17, 19)] == [False, True, True]
     assert "1 partition moved (2→5), 1 key split, 1 key folded" in text
     assert "the straggler is 50% above the mean, 4% expected" in text
 

@@ -93,6 +93,9 @@ def test_costs_follow_what_the_paper_says_is_compared() -> None:
     assert costs_of(replace(task, system="LsStream")).scope == "partition"
     assert costs_of(replace(task, reading="same scan for all")).scope == "partition"
     assert costs_of(replace(task, reading="index")).kind == "index"
+    less = costs_of(replace(task, reading="a quarter comparing"))
+    assert less.compare_s == pytest.approx(costs_of(task).compare_s / 2)
+    assert less.tuple_s == pytest.approx(costs_of(task).tuple_s * 1.5)
     assert cluster_of(task).instances == 10
     assert cluster_of(replace(task, reading="one group of 20")).instances == 20
 
