@@ -117,6 +117,7 @@ def run_tasks(
     task: Task,
     route: Route,
     order: tuple[int, ...],
+    spread_columns: tuple[str, ...],
     schema: T.StructType,
     *,
     plan_is_ours: bool,
@@ -131,14 +132,16 @@ def run_tasks(
     position = [0] * route.instances
     for place, number in enumerate(order):
         position[number] = place
-    routed, instance = routing.visits(batch, route)
-    if plan_is_ours:
-        target = F.get(routing.constants(position), instance)
-    else:
-        routed = routed.withColumn(INSTANCE, instance)
+    routed, instance = routing.visits(batch, route, spread_columns)
+    if not plan_is_ours:
         control = _control_rows(batch, route.instances)
-        routed = routed.unionByName(control, allowMissingColumns=True)
-        target = F.get(routing.constants(position), F.col(INSTANCE))
+        named = (
+            routed
+            if INSTANCE in routed.columns
+            else routed.selectExpr("*", f"{instance} AS {INSTANCE}")
+        )
+        routed, instance = named.unionByName(control, allowMissingColumns=True), INSTANCE
+    target = routing.positioned(instance, position)
     worker: Any = _Worker(task, order if plan_is_ours else None)
     return routed.repartitionById(route.instances, target).mapInArrow(worker, schema)
 

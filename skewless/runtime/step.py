@@ -22,6 +22,7 @@ class Step:
     engine: Engine
     sink: Sink
     schema: T.StructType
+    spread_columns: tuple[str, ...]  # what tells the rows of one key apart
     transforms: tuple[Transform, ...] = ()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -63,6 +64,7 @@ class Step:
             attempt.task,
             attempt.state.route,
             attempt.order,
+            self.spread_columns,
             self.schema,
             plan_is_ours=plan_is_ours,
         )

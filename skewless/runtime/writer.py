@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from skewless.errors import SkewlessError, bad_argument
 from skewless.runtime.engine import Engine
 from skewless.runtime.query import Query
+from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
     FILE_FORMATS,
@@ -161,7 +162,8 @@ class StreamWriter:
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
-            step = Step(engine, sink, stream.joined_schema, stream.transforms)
+            spread = hashable_columns(stream.source.schema)
+            step = Step(engine, sink, stream.joined_schema, spread, stream.transforms)
             if isinstance(sink, MemorySink):
                 sink.publish()
             writer = stream.source.writeStream.foreachBatch(step)
