@@ -16,7 +16,7 @@ from skewless.bench import balance_table as table
 from skewless.bench import planning
 from skewless.bench.balance_child import Order, Turn
 from skewless.bench.balance_figures import batches_until_even, figures
-from skewless.bench.machine import cores, driver_memory, machine, versions
+from skewless.bench.machine import busy_share, cores, driver_memory, machine, versions
 from skewless.bench.measure import Batch, disagreements
 from skewless.bench.overhead import report_ms
 from skewless.bench.process import OnBatch, converse
@@ -61,6 +61,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
 
 Heard = tuple[list[Turn], str | None]
 Measure = Callable[[Order, OnBatch], Heard]
+Busy = Callable[[], float]
 
 
 def measure(order: Order, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Heard:
@@ -86,11 +87,13 @@ def run(
     json_path: Path | None,
     quick: bool,
     measure: Measure = measure,
+    busy: Busy = busy_share,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Measure these scenarios (None: all), print tables, return everything.
 
-    `measure` runs one policy on one scenario; by default in a process of its own.
+    `measure` runs one policy on one scenario, by default in a process of its own; `busy` tells what
+    else the machine does before it.
 
     >>> run(scenarios=["straggler"], json_path=None, quick=True)  # doctest: +SKIP
     """
@@ -113,7 +116,7 @@ def run(
             continue
         if name in on_spark:
             with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
-                outcome = _Bench(on_spark[name], Path(folder), measure, console).run()
+                outcome = _Bench(on_spark[name], Path(folder), measure, busy, console).run()
         elif name == PLANNING:
             outcome = _plan(quick=quick)
         else:
@@ -132,11 +135,12 @@ class _Bench:
     """One scenario on Spark: its files, and every policy on them."""
 
     def __init__(
-        self, scenario: Scenario, folder: Path, measure: Measure, console: Console
+        self, scenario: Scenario, folder: Path, measure: Measure, busy: Busy, console: Console
     ) -> None:
         self._scenario = scenario
         self._folder = folder
         self._measure = measure
+        self._busy = busy
         self._console = console
 
     def run(self) -> dict[str, Any]:
@@ -144,9 +148,11 @@ class _Bench:
         self._console.print(f"[bold]{scenario.name}[/]: writing its files")
         left, right = scenario.generate(self._folder / "data")
         heard: dict[str, list[Heard]] = {c.label: [] for c in scenario.contenders}
+        busy = []
         # In turn, so that what slows the machine down for a while slows all of them.
         for _ in range(scenario.repeats):
             for contender in scenario.contenders:
+                busy.append(self._busy())
                 heard[contender.label].append(self._one(contender, left, right))
         runs = [
             self._summary(contender, heard[contender.label]) for contender in scenario.contenders
@@ -159,6 +165,7 @@ class _Bench:
         return {
             "title": scenario.title,
             "parameters": scenario.describe(),
+            "busy_with_other_work": max(busy),
             "runs": runs,
             "values": values_of(scenario, runs),
             "errors": errors + disagreements(found),

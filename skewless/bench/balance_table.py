@@ -10,6 +10,9 @@ from rich.text import Text
 
 from skewless.bench.table import duration, number, times
 
+# Of all cores: so much other work a quiet machine may have.
+QUIET = 0.1
+
 
 def render(outcome: dict[str, Any]) -> RenderableType:
     """The table of one scenario, and below it what was to be reached."""
@@ -28,10 +31,8 @@ def _table(first: str, *others: str) -> Table:
 
 def _runs(outcome: dict[str, Any]) -> Table:
     jumps = outcome["parameters"]["jumps_at"] is not None
-    more = ("even after",) if jumps else ()
-    table = _table(
-        "policy", "s/batch", "Hash÷", "max÷mean", "matches", "moves", "splits", "batches", *more
-    )
+    more = ("even in",) if jumps else ()
+    table = _table("policy", "s/batch", "Hash÷", "max÷mean", "matches", "moves", "splits", *more)
     for run in outcome["runs"]:
         figures = run["figures"]
         if figures is None:
@@ -47,8 +48,7 @@ def _runs(outcome: dict[str, Any]) -> Table:
             f"{figures['imbalance_of_matches']:.2f}",
             number(figures["moves"]),
             number(figures["splits"]),
-            f"{figures['batches']:.0f} of {figures['batches'] + figures['left_out']:.0f}",
-            *(["never" if until is None else f"{until} batches"] if jumps else []),
+            *(["never" if until is None else str(until)] if jumps else []),
         )
     return table
 
@@ -84,6 +84,20 @@ _SHOWN: dict[str, Callable[[float], str]] = {
 def _remarks(outcome: dict[str, Any]) -> list[Text]:
     lines = []
     values = outcome["values"]
+    if "runs" in outcome:
+        wanted = outcome["parameters"]
+        lines.append(
+            Text(f"of {wanted['batches']} batches the first {wanted['warm_up']} do not count")
+        )
+        busy = outcome["busy_with_other_work"]
+        if busy > QUIET:
+            lines.append(
+                Text(
+                    f"the machine was up to {busy:.0%} busy with other work: these figures are not "
+                    "to be trusted",
+                    style="bold yellow",
+                )
+            )
     if "share" in values:
         lines.append(
             Text(

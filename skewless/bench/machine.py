@@ -27,6 +27,11 @@ def driver_memory() -> str:
     return DRIVER_MEMORY if large else SMALL_DRIVER_MEMORY
 
 
+def busy_share() -> float:
+    """How much of all cores is in use right now, while the benchmark itself does nothing."""
+    return float(psutil.cpu_percent(interval=1.0)) / 100
+
+
 def versions(*more: str) -> dict[str, str]:
     """The versions of Python and of the packages that matter, and of `more` packages."""
     found = {"python": platform.python_version()}

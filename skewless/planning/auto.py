@@ -32,7 +32,8 @@ class Auto:
     """One instance per core of the session, unless `instances` says otherwise.
 
     Moves partitions when the straggler is more than `threshold` above what could be reached, at
-    most `max_moves` a round (None: a quarter of all), and shares hot keys out if `split`.
+    most `max_moves` a round (None: a quarter of all), and shares hot keys out if `split`. It plans
+    after `every` so many batches.
 
     >>> Auto().table(cores=8).instances
     8
@@ -42,11 +43,13 @@ class Auto:
     threshold: float = 0.1
     max_moves: int | None = None
     split: bool = True
+    every: int = 1
 
     def __post_init__(self) -> None:
         if self.instances is not None:
             check_instances(self.instances)
         check_number("threshold", self.threshold, 0.0)
+        check_whole("every", self.every, 1, 1_000_000)
         if self.max_moves is not None:
             check_whole("max_moves", self.max_moves, 1, MAX_PARTITIONS)
         if not isinstance(self.split, bool):
@@ -66,6 +69,7 @@ class Auto:
             "threshold": self.threshold,
             "max_moves": self.max_moves,
             "split": self.split,
+            "every": self.every,
         }
 
     def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from skewless.load.imbalance import imbalance
 from skewless.planning.measure import StoredTimesQueued
 from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import check_instances, check_number, check_partitions
+from skewless.planning.policy import check_instances, check_number, check_partitions, check_whole
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
 
@@ -57,6 +57,8 @@ def choose_units(
 class FastJoin:
     """Relieves the straggler when it has more than `trigger` times the lightest one's load.
 
+    It plans after `every` so many batches.
+
     >>> FastJoin(instances=4).table(cores=2).partitions
     256
     """
@@ -64,11 +66,13 @@ class FastJoin:
     instances: int
     partitions: int = 256
     trigger: float = 2.2
+    every: int = 1
 
     def __post_init__(self) -> None:
         check_instances(self.instances)
         check_partitions(self.partitions, self.instances)
         check_number("trigger", self.trigger, 1.0)
+        check_whole("every", self.every, 1, 1_000_000)
 
     def table(self, cores: int) -> PartitionTable:
         return round_robin(self.instances, self.partitions)
@@ -79,6 +83,7 @@ class FastJoin:
             "instances": self.instances,
             "partitions": self.partitions,
             "trigger": self.trigger,
+            "every": self.every,
         }
 
     def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:

@@ -28,7 +28,7 @@ class LsStream:
     """The paper's policy: migrates when the imbalance degree passes `threshold` (α).
 
     `gamma` (γ) weighs memory against comparisons; `cooling` (η) is what is left of the temperature
-    after each step of the annealing.
+    after each step of the annealing. It plans after `every` so many batches.
 
     >>> LsStream(instances=4).table(cores=2).partitions
     256
@@ -40,6 +40,7 @@ class LsStream:
     gamma: float = 0.5
     cooling: float = 0.8
     seed: int = 0
+    every: int = 1
 
     def __post_init__(self) -> None:
         check_instances(self.instances)
@@ -48,6 +49,7 @@ class LsStream:
         check_number("gamma", self.gamma, 0.0, 1.0)
         check_number("cooling", self.cooling, 0.0, 0.99)
         check_whole("seed", self.seed, 0, 2**63)
+        check_whole("every", self.every, 1, 1_000_000)
 
     def table(self, cores: int) -> PartitionTable:
         return round_robin(self.instances, self.partitions)
@@ -61,6 +63,7 @@ class LsStream:
             "gamma": self.gamma,
             "cooling": self.cooling,
             "seed": self.seed,
+            "every": self.every,
         }
 
     def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:

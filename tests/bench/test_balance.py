@@ -56,11 +56,19 @@ def pretend(order: Order, on_batch: OnBatch) -> balance.Heard:
 
 
 def bench(
-    scenario: str, measure: balance.Measure = pretend, json_path: Path | None = None
+    scenario: str,
+    measure: balance.Measure = pretend,
+    json_path: Path | None = None,
+    busy: float = 0.0,
 ) -> tuple[dict[str, Any], str]:
-    console = Console(file=io.StringIO(), width=100)
+    console = Console(file=io.StringIO(), width=80)
     result = balance.run(
-        scenarios=[scenario], json_path=json_path, quick=True, measure=measure, console=console
+        scenarios=[scenario],
+        json_path=json_path,
+        quick=True,
+        measure=measure,
+        busy=lambda: busy,
+        console=console,
     )
     assert isinstance(console.file, io.StringIO)
     return result, console.file.getvalue()
@@ -77,7 +85,15 @@ def test_policies_side_by_side(tmp_path: Path) -> None:
     assert result["errors"] == []
     assert "LsStream(threshold=0.1)" in shown
     assert "Hash ÷ LsStream ≥ 1.6: 2.00, not judged" in shown
+    assert "…" not in shown
+    assert "not to be trusted" not in shown
     assert json.loads((tmp_path / "r.json").read_text()) == result
+
+
+def test_a_busy_machine_is_told() -> None:
+    result, shown = bench("hotkey", busy=0.4)
+    assert result["scenarios"]["hotkey"]["busy_with_other_work"] == 0.4
+    assert "up to 40% busy with other work" in shown
 
 
 def test_what_is_judged() -> None:
@@ -114,7 +130,8 @@ def test_a_failed_policy_does_not_stop_the_others() -> None:
 def test_the_jump_is_told_in_batches() -> None:
     result, shown = bench("jump")
     assert result["scenarios"]["jump"]["values"]["auto_batches"] == 0
-    assert "even after" in shown
+    assert "even in" in shown
+    assert "…" not in shown
 
 
 def test_overhead_is_a_share_of_the_batch() -> None:

@@ -61,5 +61,6 @@ def test_policies_are_told_apart_by_their_descriptions() -> None:
             "threshold": 0.1,
             "max_moves": None,
             "split": True,
+            "every": 1,
         },
     ]

@@ -30,6 +30,7 @@ class Balance:
     rows: Loads | None
     memory: dict[str, Any]  # the planner's own
     order: tuple[int, ...]  # instances, the heaviest first
+    batches: int = 0  # seen so far
 
     @staticmethod
     def initial(instances: int) -> "Balance":
@@ -42,6 +43,7 @@ class Balance:
             "rows": None if self.rows is None else np.round(self.rows, 1).tolist(),
             "memory": self.memory,
             "order": list(self.order),
+            "batches": self.batches,
         }
 
     @staticmethod
@@ -52,6 +54,7 @@ class Balance:
             rows=None if record["rows"] is None else np.array(record["rows"], np.float64),
             memory=record["memory"],
             order=tuple(record["order"]),
+            batches=record["batches"],
         )
 
 
@@ -61,7 +64,7 @@ class Round:
 
     balance: Balance
     route: Route
-    plan: Plan | None  # None where the policy's plan was refused
+    plan: Plan | None  # None where no plan was due, or it was refused
     reason: str
     plan_ms: float
 
@@ -114,18 +117,26 @@ def next_round(
         hot_keys=_hot_keys(reports, route.partitions, row_ms, match_ms, load),
         splits=route.splits,
     )
-    plan: Plan | None
-    plan, memory = policy.plan(snapshot, balance.memory)
-    try:
-        validate(plan, snapshot)
+    batches = balance.batches + 1
+    plan: Plan | None = None
+    memory, reason = balance.memory, f"plans every {_every(policy)} batches"
+    if batches % _every(policy) == 0:
+        plan, memory = policy.plan(snapshot, balance.memory)
         reason = plan.reason
-        route = replace(route, table=plan.table, splits=plan.splits)
-    except PlanError as refused:
-        # A planner's mistake costs balance, never the query.
-        plan, reason = None, f"refused: {refused}"
+        try:
+            validate(plan, snapshot)
+            route = replace(route, table=plan.table, splits=plan.splits)
+        except PlanError as refused:
+            # A planner's mistake costs balance, never the query.
+            plan, reason = None, f"refused: {refused}"
     order = _heaviest_first(snapshot, route)
-    after = Balance(cost, load, seen, memory, order)
+    after = Balance(cost, load, seen, memory, order, batches)
     return Round(after, route, plan, reason, 1e3 * (time.perf_counter() - started))
+
+
+def _every(policy: Policy) -> int:
+    """After how many batches a policy wants to be asked; those that never move do not say."""
+    return int(getattr(policy, "every", 1))
 
 
 def _smoothed(before: Loads | None, now: Loads) -> Loads:
