@@ -28,7 +28,8 @@ class Order:
     right: str
     window_s: float
     cores: int
-    checkpoint: str
+    sink: str
+    folder: str  # for the checkpoint, and for the result where the sink writes one
     driver_memory: str
 
     def as_json(self) -> str:
@@ -111,12 +112,9 @@ def measure(order: Order, emit: Emit) -> None:
     policy = getattr(sk, order.contender.policy)(**order.contender.options)
     window = timedelta(seconds=order.window_s)
     matches = sk.join(left, right, on="k", time="ts", within=window, balance=policy)
-    query = (
-        matches.writeStream.format("noop")
-        .option("checkpointLocation", order.checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
+    writer = matches.writeStream.format(order.sink).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{order.folder}/checkpoint")
+    query = writer.start(None if order.sink == "noop" else f"{order.folder}/result")
     try:
         while not query.awaitTermination(POLL_S):
             last = query.lastProgress

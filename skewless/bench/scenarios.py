@@ -51,6 +51,9 @@ class Scenario:
     batches: int
     warm_up: int  # batches before the figures: the rebalancing has settled
     jumps_at: int | None = None  # the first batch with other hot keys
+    # A format of Spark. With "noop" nothing is written: then a straggler's worker and its Java thread
+    # both have much to do, and between them keep two cores busy.
+    sink: str = "noop"
     repeats: int = 1  # of all contenders in turn, where small differences count
 
     def describe(self) -> dict[str, Any]:
@@ -62,6 +65,7 @@ class Scenario:
             "batches": self.batches,
             "warm_up": self.warm_up,
             "jumps_at": self.jumps_at,
+            "sink": self.sink,
             "repeats": self.repeats,
             "seed": SEED,
         }
@@ -145,9 +149,10 @@ FULL = (
         keys=one_sided(2_000, 2),
         rows_per_batch=200_000,
         rows_per_second=20_000,
-        window_s=10.0,
+        window_s=5.0,
         batches=12,
         warm_up=5,
+        sink="parquet",
     ),
     Scenario(
         name=HOT_KEY,
@@ -156,9 +161,10 @@ FULL = (
         keys=one_key(0.6),
         rows_per_batch=40_000,
         rows_per_second=20_000,
-        window_s=0.1,
+        window_s=0.04,
         batches=12,
         warm_up=5,
+        sink="parquet",
     ),
     Scenario(
         name=ZIPF,

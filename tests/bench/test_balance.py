@@ -21,7 +21,7 @@ from skewless.bench.scenarios import Contender
 from skewless.errors import SkewlessError
 
 SECONDS = {"Hash": 3.0, "LsStream": 1.5, "FastJoin": 2.0, "Auto": 2.5}
-ORDER = Order(Contender("Hash", {"instances": 2}), "l", "r", 0.5, 2, "c", "1g")
+ORDER = Order(Contender("Hash", {"instances": 2}), "l", "r", 0.5, 2, "noop", "f", "1g")
 
 
 def turn(number: int = 0, seconds: float = 1.0, **fields: Any) -> Turn:
