@@ -193,15 +193,14 @@ class _Bench:
     def _one(self, contender: Contender, left: Path, right: Path) -> Heard:
         scenario = self._scenario
         name = f"{scenario.name}: {contender.label}"
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+        with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
             order = Order(
                 contender,
                 left=str(left),
                 right=str(right),
                 window_s=scenario.window_s,
                 cores=cores(),
-                sink=scenario.sink,
-                folder=folder,
+                checkpoint=f"{checkpoint}/c",
                 driver_memory=driver_memory(),
             )
             turns, error = self._watched(name, order)

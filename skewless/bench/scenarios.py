@@ -51,9 +51,6 @@ class Scenario:
     batches: int
     warm_up: int  # batches before the figures: the rebalancing has settled
     jumps_at: int | None = None  # the first batch with other hot keys
-    # A format of Spark. With "noop" nothing is written: then a straggler's worker and its Java thread
-    # both have much to do, and between them keep two cores busy.
-    sink: str = "noop"
     repeats: int = 1  # of all contenders in turn, where small differences count
 
     def describe(self) -> dict[str, Any]:
@@ -65,7 +62,6 @@ class Scenario:
             "batches": self.batches,
             "warm_up": self.warm_up,
             "jumps_at": self.jumps_at,
-            "sink": self.sink,
             "repeats": self.repeats,
             "seed": SEED,
         }
@@ -137,22 +133,21 @@ HASH, FAST_JOIN, AUTO = Contender("Hash"), Contender("FastJoin"), Contender("Aut
 LS_STREAM = Contender("LsStream")
 # Of two instances the heavier can be at most 100 % above the mean: the paper's threshold of 1.0
 # would never be passed.
-TIGHT_LS_STREAM = Contender("LsStream", {"threshold": 0.1})
+TIGHT_LS_STREAM = Contender("LsStream", {"threshold": 0.05})
 
 STRAGGLER, HOT_KEY, ZIPF, JUMP, UNIFORM = "straggler", "hotkey", "zipf16", "jump", "overhead"
 
 FULL = (
     Scenario(
         name=STRAGGLER,
-        title="2 instances, 2,000 hot keys that all hash to one of them",
+        title="2 instances, 4,000 hot keys that all hash to one of them",
         contenders=_contenders(2, HASH, FAST_JOIN, TIGHT_LS_STREAM, AUTO),
-        keys=one_sided(2_000, 2),
+        keys=one_sided(4_000, 2),
         rows_per_batch=200_000,
         rows_per_second=20_000,
-        window_s=5.0,
-        batches=12,
-        warm_up=5,
-        sink="parquet",
+        window_s=40.0,
+        batches=20,
+        warm_up=10,
     ),
     Scenario(
         name=HOT_KEY,
@@ -161,10 +156,9 @@ FULL = (
         keys=one_key(0.6),
         rows_per_batch=40_000,
         rows_per_second=20_000,
-        window_s=0.04,
-        batches=12,
-        warm_up=5,
-        sink="parquet",
+        window_s=0.15,
+        batches=20,
+        warm_up=10,
     ),
     Scenario(
         name=ZIPF,

@@ -21,7 +21,7 @@ from skewless.bench.scenarios import Contender
 from skewless.errors import SkewlessError
 
 SECONDS = {"Hash": 3.0, "LsStream": 1.5, "FastJoin": 2.0, "Auto": 2.5}
-ORDER = Order(Contender("Hash", {"instances": 2}), "l", "r", 0.5, 2, "noop", "f", "1g")
+ORDER = Order(Contender("Hash", {"instances": 2}), "l", "r", 0.5, 2, "c", "1g")
 
 
 def turn(number: int = 0, seconds: float = 1.0, **fields: Any) -> Turn:
@@ -83,7 +83,7 @@ def test_policies_side_by_side(tmp_path: Path) -> None:
     (target,) = scenario["targets"]
     assert (target["value"], target["reached"]) == (2.0, None)
     assert result["errors"] == []
-    assert "LsStream(threshold=0.1)" in shown
+    assert "LsStream(threshold=0.05)" in shown
     assert "Hash ÷ LsStream ≥ 1.6: 2.00, not judged" in shown
     assert "…" not in shown
     assert "not to be trusted" not in shown
