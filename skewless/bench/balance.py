@@ -199,6 +199,7 @@ class _Bench:
                 left=str(left),
                 right=str(right),
                 window_s=scenario.window_s,
+                refines=scenario.refines,
                 cores=cores(),
                 checkpoint=f"{checkpoint}/c",
                 driver_memory=driver_memory(),

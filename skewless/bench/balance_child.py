@@ -10,11 +10,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skewless.bench.child import POLL_S, has_rows
 from skewless.bench.engines import SCHEMA
 from skewless.bench.scenarios import Contender
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -27,6 +30,7 @@ class Order:
     left: str
     right: str
     window_s: float
+    refines: bool
     cores: int
     checkpoint: str
     driver_memory: str
@@ -95,6 +99,15 @@ def turn_of(progress: Any) -> Turn:
     )
 
 
+def near(pairs: "DataFrame") -> "DataFrame":
+    """The pairs whose rows are near each other on a globe, as if their numbers were coordinates."""
+    from pyspark.sql import functions as F
+
+    a, b = F.col("v") * 1e-6, F.col("v_right") * 1e-6
+    angle = F.acos(F.sin(a) * F.sin(b) + F.cos(a) * F.cos(b) * F.cos(a - b))
+    return pairs.where(angle < 1e-9)
+
+
 def measure(order: Order, emit: Emit) -> None:
     """Join the files under the policy, on a session of its own."""
     import skewless as sk
@@ -111,6 +124,8 @@ def measure(order: Order, emit: Emit) -> None:
     policy = getattr(sk, order.contender.policy)(**order.contender.options)
     window = timedelta(seconds=order.window_s)
     matches = sk.join(left, right, on="k", time="ts", within=window, balance=policy)
+    if order.refines:
+        matches = matches.transform(near)
     writer = matches.writeStream.format("noop").option("checkpointLocation", order.checkpoint)
     query = writer.trigger(availableNow=True).start()
     try:

@@ -31,7 +31,7 @@ def _table(first: str, *others: str) -> Table:
 
 def _runs(outcome: dict[str, Any]) -> Table:
     jumps = outcome["parameters"]["jumps_at"] is not None
-    more = ("even in",) if jumps else ()
+    more = ("even",) if jumps else ()
     table = _table("policy", "s/batch", "Hash÷", "max÷mean", "matches", "moves", "splits", *more)
     for run in outcome["runs"]:
         figures = run["figures"]

@@ -53,8 +53,8 @@ def test_partitions_have_all_rows_and_matches(rows, matches) -> None:
     counts.add_rows("left", np.sort(np.array(rows, np.uint64)))
     matches.sort()
     if matches:
-        hashes, numbers = (np.array(column) for column in zip(*matches, strict=True))
-        counts.add_matches(hashes.astype(np.uint64), numbers)
+        hashes = np.array([h for h, _ in matches], np.uint64)
+        counts.add_matches(hashes, np.array([n for _, n in matches], np.int64))
     told = counts.partitions()
     for place, row_count, match_count in zip(told.partitions, told.rows, told.matches, strict=True):
         here = partition_of(np.array(rows, np.uint64), 7) == place
