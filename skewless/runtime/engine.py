@@ -18,7 +18,7 @@ from skewless.state.commit import (
     check_fingerprint,
 )
 from skewless.state.faults import Faults
-from skewless.state.naming import BatchNames
+from skewless.state.naming import BatchNames, batch_of
 from skewless.state.storage import StateError, Storage, is_temporary
 
 # How many commit files stay as the record of progress, as Spark keeps its own.
@@ -69,8 +69,6 @@ class Engine:
     drop_bad_rows: bool = False
     faults: Faults = field(default_factory=Faults)
     _last: Commit | None = field(default=None, init=False, repr=False)
-    # Segments that the commit before needed and the last one does not: the next to be deleted.
-    _dropped: set[str] = field(default_factory=set, init=False, repr=False)
 
     @property
     def _log(self) -> CommitLog:
@@ -162,7 +160,6 @@ class Engine:
         for older in range(batch - commits_of.KEPT_WHOLE, batch - 1):
             if older in committed:
                 kept |= self._log.load(older).segment_names()
-        self._dropped = kept - before.segment_names()
         for name in self.storage.list(segments_of.DIRECTORY):
             if name not in kept:
                 self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
@@ -176,11 +173,11 @@ class Engine:
     def _collect_garbage(self, attempt: Attempt, commit: Commit, reports: Sequence[Report]) -> None:
         """Deletes what neither this commit nor the one before it needs."""
         kept = commit.segment_names() | attempt.before.segment_names()
-        written = {s.name for r in reports for s in r.segments}
-        for name in (self._dropped | written) - kept:
-            self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
+        for name in self.storage.list(segments_of.DIRECTORY):
+            # Also what runs of a task have left that were not the last: a retry, a second action.
+            if name not in kept and batch_of(name) <= attempt.batch:
+                self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
         for report in reports:
             name = attempt.names.report(report.instance)
             self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
         self._log.delete(attempt.batch - _PROGRESS_KEPT)
-        self._dropped = attempt.before.segment_names() - commit.segment_names()

@@ -61,13 +61,16 @@ class Query:
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         # Spark's annotation says int; it takes fractions of a second as well.
-        ended = self._query.awaitTermination(timeout)  # type: ignore[arg-type]
-        if timeout is None or ended:
-            self._watch.join()
-        return ended
+        try:
+            return self._query.awaitTermination(timeout)  # type: ignore[arg-type]
+        finally:
+            self._settle()
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
-        self._query.processAllAvailable()
+        try:
+            self._query.processAllAvailable()
+        finally:
+            self._settle()
 
     def stop(self) -> None:
         self._query.stop()
@@ -84,6 +87,11 @@ class Query:
         batches = self._log.batches()[-_EXPLAINED:]
         records = [r["progress"] for b in batches if (r := self._log.record(b)) is not None]
         print(explain_balance(records))  # noqa: T201 - as explain does
+
+    def _settle(self) -> None:
+        """Once the query has ended, its checkpoint is free before the caller goes on."""
+        if not self._query.isActive:
+            self._watch.join()
 
     def _with_skewless(self, progress: Any) -> Any:
         batch = progress["batchId"]

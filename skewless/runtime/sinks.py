@@ -50,10 +50,14 @@ class FormatSink:
     path: str | None
     options: dict[str, str]
     partition_by: tuple[str, ...] = ()
-    plan_is_ours: bool = True
+
+    @property
+    def plan_is_ours(self) -> bool:
+        # Some formats coalesce what they write (JDBC does), and any connector may.
+        return self.format.lower() == "noop"
 
     def write(self, result: DataFrame, batch: int) -> None:
-        mode = "overwrite" if self.format == "noop" else "append"
+        mode = "overwrite" if self.format.lower() == "noop" else "append"
         writer = result.write.format(self.format).mode(mode).options(**self.options)
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)

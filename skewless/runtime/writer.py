@@ -26,7 +26,7 @@ from skewless.runtime.step import Step
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
-from skewless.state.storage import Storage
+from skewless.state.storage import StateError, Storage
 
 if TYPE_CHECKING:
     from skewless.runtime.stream import Stream
@@ -150,7 +150,8 @@ class StreamWriter:
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
-        storage = Storage(own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}")
+        state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
+        storage = Storage(state).absolute()
         engine = Engine(
             storage=storage,
             operator=stream.operator,
@@ -215,6 +216,7 @@ class StreamWriter:
                     f"path: the result has a column {BATCH_COLUMN!r}, which is the name of the "
                     "folders of a file sink; rename the column with .transform(...)"
                 )
+            _refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
         return FormatSink(self._format, path, options, self._partition_by)
 
@@ -225,9 +227,22 @@ class StreamWriter:
         if default:
             folder = self._query_name or uuid.uuid4().hex
             return f"{default.rstrip('/')}/{folder}"
-        if self._format in TEMPORARY_CHECKPOINT:
+        if self._function is not None or self._format.lower() in TEMPORARY_CHECKPOINT:
             return tempfile.mkdtemp(prefix="skewless-")
         raise SkewlessError(
             "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
             "that outlives the query"
+        )
+
+
+def _refuse_sparks_own(path: str) -> None:
+    """Readers of a path that Spark's file sink has written look at its log, and at no other file."""
+    try:
+        has_log = Storage(path).exists("_spark_metadata")
+    except StateError:  # a filesystem that only Spark knows: nothing can be said of it
+        return
+    if has_log:
+        raise SkewlessError(
+            f"path: {path} holds the output of Spark's own file sink (_spark_metadata), which hides "
+            "all other files from readers; choose another path"
         )

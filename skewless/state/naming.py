@@ -1,4 +1,4 @@
-"""File names of a batch: functions of who writes them, so a task run twice overwrites its equal."""
+"""File names of a batch, made of who writes them: batch, operator, attempt, instance."""
 
 from dataclasses import dataclass
 
@@ -23,3 +23,12 @@ class BatchNames:
 
     def _stem(self, instance: int) -> str:
         return f"b{self.batch:012d}-o{self.operator}-{self.attempt}-i{instance:05d}"
+
+
+def batch_of(name: str) -> int:
+    """The batch that a file name of this module belongs to.
+
+    >>> batch_of(BatchNames(7, 0, "a").report(3))
+    7
+    """
+    return int(name[1:13])

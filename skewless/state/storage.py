@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pyarrow import fs
 from skewless.errors import SkewlessError
 
 _TEMPORARY = ".tmp-"
+_SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 class StateError(SkewlessError):
@@ -29,19 +31,26 @@ class Storage:
     @cached_property
     def _opened(self) -> tuple[fs.FileSystem, str]:
         try:
-            if "://" in self.uri or self.uri.startswith("file:"):
-                filesystem, path = fs.FileSystem.from_uri(self.uri)
+            if _SCHEME.match(self.uri):
+                # Spark's names for S3; pyarrow has one.
+                uri = re.sub(r"^s3[an]:", "s3:", self.uri)
+                filesystem, path = fs.FileSystem.from_uri(uri)
             else:
                 filesystem, path = fs.LocalFileSystem(), os.path.abspath(self.uri)
         except (pa.ArrowInvalid, OSError, ValueError) as failure:
             raise StateError(
                 f"state directory {self.uri!r}: pyarrow.fs cannot open it ({failure}); use a local "
-                "path, or a URI whose filesystem pyarrow knows (file, hdfs, s3, gs, abfs)"
+                "path, or a URI whose filesystem pyarrow knows (file, hdfs, s3, gs, abfs); the "
+                "option stateLocation may name another place than checkpointLocation"
             ) from failure
         return filesystem, path.rstrip("/")
 
     def __getstate__(self) -> dict[str, str]:
         return {"uri": self.uri}
+
+    def absolute(self) -> "Storage":
+        """The same place for processes that work in another folder."""
+        return self if _SCHEME.match(self.uri) else Storage(os.path.abspath(self.uri))
 
     @property
     def is_local(self) -> bool:

@@ -260,6 +260,12 @@ def test_a_column_named_batch_cannot_go_to_files(replay) -> None:
         stream.writeStream.format("parquet").option("checkpointLocation", "/c").start("/p")
 
 
+def test_a_path_of_sparks_own_sink_is_refused(replay) -> None:
+    (replay.out / "_spark_metadata").mkdir(parents=True)
+    with pytest.raises(sk.SkewlessError, match="_spark_metadata.*choose another path"):
+        replay.start(build)
+
+
 def test_a_checkpoint_of_another_query_is_refused(replay) -> None:
     replay.run(build)
     left, right = replay.inputs()

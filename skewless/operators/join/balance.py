@@ -121,12 +121,11 @@ def next_round(
     plan: Plan | None = None
     memory, reason = balance.memory, f"plans every {_every(policy)} batches"
     if batches % _every(policy) == 0:
-        plan, memory = policy.plan(snapshot, balance.memory)
-        reason = plan.reason
         try:
+            plan, memory = policy.plan(snapshot, balance.memory)
             validate(plan, snapshot)
-            route = replace(route, table=plan.table, splits=plan.splits)
-        except PlanError as refused:
+            route, reason = replace(route, table=plan.table, splits=plan.splits), plan.reason
+        except (PlanError, ArithmeticError, LookupError, ValueError) as refused:
             # A planner's mistake costs balance, never the query.
             plan, reason = None, f"refused: {refused}"
     order = _heaviest_first(snapshot, route)

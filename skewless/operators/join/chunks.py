@@ -25,6 +25,8 @@ class Chunks:
         self._limits = limits
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
+        self._pending_bytes = 0
+        self._schema: pa.Schema | None = None
 
     def rows_at_once(self, found: Probe) -> int:
         width = found.needles.row_bytes + found.stored.row_bytes
@@ -33,18 +35,20 @@ class Chunks:
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if not batch.num_rows:
             return
-        large = batch.num_rows * 2 > self._limits.chunk_rows
-        large = large or batch.get_total_buffer_size() * 2 > self._limits.chunk_bytes
-        if large:
-            yield batch
-            return
+        if self._schema is None:
+            self._schema = batch.schema
+        elif not batch.schema.equals(self._schema):
+            # Stored under another time zone of the session: one stream has one schema.
+            batch = batch.cast(self._schema)
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
-        if self._pending_rows * 2 > self._limits.chunk_rows:
+        self._pending_bytes += batch.get_total_buffer_size()
+        enough = self._pending_rows * 2 > self._limits.chunk_rows
+        if enough or self._pending_bytes * 2 > self._limits.chunk_bytes:
             yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         if self._pending:
             batch = concatenate(self._pending)
-            self._pending, self._pending_rows = [], 0
+            self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
             yield batch

@@ -71,6 +71,8 @@ class _Execution:
         self._task = task
         self._wall = time.perf_counter()
         self._cpu = time.process_time()
+        # The order of arrival decides how rows of equal time lie, and how a large input falls into
+        # pieces: a report must name only files that its own run has written.
         self._nonce = uuid.uuid4().hex[:8]
         self._intake = Intake(task.layout, task.delays, task.watermark_us, task.drop_bad_rows)
         self._matches = 0
@@ -99,10 +101,7 @@ class _Execution:
                 # Rows of a later piece of this batch may still meet every row of this one.
                 home = arrived.home[side]
                 kept = self._still_needed(home, side) if last else home
-                # How a large input falls into pieces depends on its order of arrival: two attempts
-                # at one task must not mix theirs.
-                name = "all" if last and part == 0 else f"{self._nonce}-{part:04d}"
-                self._store(instance, side, kept, name)
+                self._store(instance, side, kept, f"{self._nonce}-{part:04d}")
                 self._earlier_replicas[side].append(arrived.replicas[side])
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
@@ -233,7 +232,7 @@ class _Execution:
             self._written.append(
                 write_segment(
                     task.storage,
-                    task.names.segment(instance, merge.side, f"m{number:03d}"),
+                    task.names.segment(instance, merge.side, f"{self._nonce}-m{number:03d}"),
                     merged,
                     side=merge.side,
                     instance=merge.instance,
