@@ -236,13 +236,13 @@ class StreamWriter:
 
 
 def _refuse_sparks_own(path: str) -> None:
-    """Readers of a path that Spark's file sink has written look at its log, and at no other file."""
+    """Readers of a path that Spark's file sink has written look at its log and nothing else."""
     try:
         has_log = Storage(path).exists("_spark_metadata")
     except StateError:  # a filesystem that only Spark knows: nothing can be said of it
         return
     if has_log:
         raise SkewlessError(
-            f"path: {path} holds the output of Spark's own file sink (_spark_metadata), which hides "
-            "all other files from readers; choose another path"
+            f"path: {path} holds the output of Spark's own file sink (_spark_metadata), which "
+            "hides all other files from readers; choose another path"
         )

@@ -262,7 +262,7 @@ def test_a_column_named_batch_cannot_go_to_files(replay) -> None:
 
 def test_a_path_of_sparks_own_sink_is_refused(replay) -> None:
     (replay.out / "_spark_metadata").mkdir(parents=True)
-    with pytest.raises(sk.SkewlessError, match="_spark_metadata.*choose another path"):
+    with pytest.raises(sk.SkewlessError, match=r"_spark_metadata.*choose another path"):
         replay.start(build)
 
 
