@@ -9,12 +9,12 @@ import numpy as np
 
 from skewless.load.cost import CostModel
 from skewless.load.report import Report
+from skewless.planning.measure import Measured
 from skewless.planning.plan import Plan, PlanError, validate
 from skewless.planning.policy import Policy
 from skewless.planning.snapshot import HotKey, Loads, Snapshot
 from skewless.routing.partitions import partition_of
 from skewless.routing.route import Route
-from skewless.routing.splits import Split
 from skewless.state.segment import Segment
 
 # The newest batch against all before it: two batches after a hotspot jumps, it is 9/10 of the load.
@@ -184,19 +184,5 @@ def _hot_keys(
 
 def _heaviest_first(snapshot: Snapshot, route: Route) -> tuple[int, ...]:
     """With more instances than cores a batch ends evenly when the long tasks start first."""
-    loads = instance_loads(snapshot, route.splits, route)
+    loads = Measured().loads(snapshot, route.table, route.splits)
     return tuple(np.argsort(-loads, kind="stable").tolist())
-
-
-def instance_loads(snapshot: Snapshot, splits: Sequence[Split], route: Route) -> Loads:
-    """The load that a route would have given every instance."""
-    rest = snapshot.load.copy()
-    shares = np.zeros(route.instances)
-    hot = {k.hash: k for k in snapshot.hot_keys}
-    for split in splits:
-        key = hot.get(split.hash)
-        if key is not None:
-            rest[key.partition] = max(0.0, rest[key.partition] - key.load)
-            shares[list(split.members)] += key.load / len(split.members)
-    owners = np.asarray(route.table.assignment)
-    return np.bincount(owners, weights=rest, minlength=route.instances) + shares
