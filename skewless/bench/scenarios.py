@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from skewless.routing.partitions import partition_of, round_robin
 from skewless.workloads.streams import Keys, keyed_batches, write_batches
-from skewless.workloads.xxhash import xxhash64
+from skewless.kernels.hashing import xxhash64
 from skewless.workloads.zipf import Zipf
 
 SEED = 7

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, ranges_within
 from skewless.kernels.ordering import order_by_hash_and_time
 
@@ -11,6 +12,11 @@ def compile_kernels() -> None:
     hashes = np.zeros(2, np.uint64)
     times = np.zeros(2, np.int64)
     order_by_hash_and_time(hashes, times)
+    for kind in (np.int32, np.int64):
+        key = np.zeros(2, kind)
+        xxhash64(key)
+        key.flags.writeable = False  # as Arrow's are
+        xxhash64(key)
     # Segments are mapped read-only, which numba compiles as another type.
     stored_hashes, stored_times = hashes.copy(), times.copy()
     stored_hashes.flags.writeable = False

@@ -77,30 +77,39 @@ def normalise(
     right: DataFrame,
     right_columns: SideColumns,
     slot_types: tuple[T.DataType, ...],
+    *,
+    with_hash: bool,
 ) -> DataFrame:
-    """One streaming DataFrame of both sides: one query, one checkpoint, one offset log."""
+    """One streaming DataFrame of both sides: one query, one checkpoint, one offset log.
+
+    A column less to be shuffled where the tasks can make the hash themselves.
+    """
     sides = [
-        frame.select(*_common_columns(columns, slot_types))
+        frame.select(*_common_columns(columns, slot_types, with_hash))
         for frame, columns in ((left, left_columns), (right, right_columns))
     ]
     return sides[0].union(sides[1])
 
 
-def _common_columns(side: SideColumns, slot_types: tuple[T.DataType, ...]) -> list[Column]:
+def _common_columns(
+    side: SideColumns, slot_types: tuple[T.DataType, ...], with_hash: bool
+) -> list[Column]:
     keys = [_compared(key) for key in side.keys]
-    any_null = keys[0].isNull()
-    for key in keys[1:]:
-        any_null = any_null | key.isNull()
     time = quoted(side.time)
-    # Null keys match nothing; hashed by their time they burden no single instance.
-    hashed = F.when(any_null, F.xxhash64(time)).otherwise(F.xxhash64(*keys))
+    hashed = []
+    if with_hash:
+        any_null = keys[0].isNull()
+        for key in keys[1:]:
+            any_null = any_null | key.isNull()
+        # Null keys match nothing; hashed by their time they burden no single instance.
+        hashed = [F.when(any_null, F.xxhash64(time)).otherwise(F.xxhash64(*keys)).alias(HASH)]
     slots = [
         quoted(side.slots[i]) if i in side.slots else F.lit(None).cast(kind)
         for i, kind in enumerate(slot_types)
     ]
     return [
         F.lit(side.code).cast(T.ByteType()).alias(SIDE),
-        hashed.alias(HASH),
+        *hashed,
         time.alias(TIME),
         *(key.alias(key_name(i)) for i, key in enumerate(keys)),
         *(slot.alias(slot_name(i)) for i, slot in enumerate(slots)),
@@ -150,6 +159,5 @@ def _control_rows(batch: DataFrame, instances: int) -> DataFrame:
     numbers = batch.sparkSession.range(0, instances, 1, numPartitions=1)
     return numbers.select(
         F.lit(CONTROL_CODE).cast(T.ByteType()).alias(SIDE),
-        F.col("id").alias(HASH),
         F.col("id").cast(T.IntegerType()).alias(INSTANCE),
     )

@@ -6,6 +6,7 @@ they do not change the generated code.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,9 +19,11 @@ from skewless.operators.join.layout import (
     REPLICA,
     RIGHT_CODE,
     SIDE,
+    TIME,
+    key_name,
 )
 from skewless.routing.join_matrix import grid_shape
-from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT, PartitionTable
+from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT
 from skewless.routing.route import Route
 
 _HOME = "home"
@@ -42,95 +45,108 @@ def visits(batch: DataFrame, route: Route, spread_columns: Sequence[str]) -> tup
     Where rows may visit several instances, they are repeated, and all but the one at home are
     marked as replicas.
     """
+    sql = _Sql(route, _hash_of(batch))
     if route.kind == "table" and not route.splits:
-        return batch, _owner(route.table)
+        return batch, sql.owner()
     # An even number of a row that is the same whenever the row is read again.
     spread = f"xxhash64({', '.join(spread_columns)})"
-    home = _home_of(route, spread)
+    home = sql.home_of(spread)
     if not route.replicates:
         return batch, home
-    targets = f"explode({_targets(route)}) AS {INSTANCE}"
+    targets = f"explode({sql.targets()}) AS {INSTANCE}"
     sent = batch.selectExpr("*", f"{home} AS {_HOME}").selectExpr("*", targets)
     marked = f"CAST({SIDE} + IF({INSTANCE} = {_HOME}, 0, {REPLICA}) AS TINYINT) AS {SIDE}"
     others = [c for c in batch.columns if c != SIDE]
     return sent.selectExpr(marked, *others, INSTANCE), INSTANCE
 
 
-def _home_of(route: Route, spread: str) -> str:
-    """The instance that keeps a row."""
-    if route.kind == "groups":
-        first, size = _group(route)
-        return f"CAST({first} + {_scaled(spread, size)} AS INT)"
-    if route.kind == "grid":
-        rows, columns = grid_shape(route.instances)
-        along = f"{_scaled(spread, rows)} * {columns} + {_scaled(HASH, columns)}"
-        down = f"{_scaled(spread, columns)} + {_scaled(HASH, rows)} * {columns}"
-        return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
-    size, begin = _of_split(route)
-    member = f"get({_members(route)}, CAST({begin} + {_scaled(spread, size)} AS INT))"
-    is_split = f"{_may_be_split(route)} AND {size} IS NOT NULL"
-    return f"IF({is_split}, {member}, {_owner(route.table)})"
+def _hash_of(batch: DataFrame) -> str:
+    """The hash of a row: a column, or made from the one key where none travels."""
+    if HASH in batch.columns:
+        return HASH
+    key = key_name(0)
+    # Null keys match nothing; hashed by their time they burden no single instance.
+    return f"IF({key} IS NULL, xxhash64({TIME}), xxhash64({key}))"
 
 
-def _targets(route: Route) -> str:
-    """All the instances that a row visits."""
-    alone = f"array({_HOME})"
-    if route.kind == "groups":
-        first, size = _group(route)
-        group = f"CAST(sequence({first}, {first} + {size} - 1) AS ARRAY<INT>)"
-        return f"IF({SIDE} = {LEFT_CODE}, {alone}, {group})"
-    if route.kind == "grid":
-        rows, columns = grid_shape(route.instances)
-        line = f"({_HOME} DIV {columns} * {columns})"
-        along = f"sequence({line}, {line} + {columns - 1})"
-        place = f"({_HOME} % {columns})"
-        down = f"sequence({place}, {place} + {(rows - 1) * columns}, {columns})"
-        both = f"CAST({along} AS ARRAY<INT>), CAST({down} AS ARRAY<INT>)"
-        return f"IF({SIDE} = {LEFT_CODE}, {both})"
-    size, begin = _of_split(route)
-    sides = [LEFT_CODE if s.replicated == "left" else RIGHT_CODE for s in route.splits]
-    replicated = f"get({_constants(sides)}, {_split_index(route)}) = {SIDE}"
-    members = f"slice({_members(route)}, {begin} + 1, {size})"
-    return f"IF({_may_be_split(route)} AND {replicated}, {members}, {alone})"
+@dataclass(frozen=True)
+class _Sql:
+    """The text of a route; `hash` is the expression of a row's hash."""
 
+    route: Route
+    hash: str
 
-def _members(route: Route) -> str:
-    return _constants([m for s in route.splits for m in s.members])
+    def home_of(self, spread: str) -> str:
+        """The instance that keeps a row."""
+        route = self.route
+        if route.kind == "groups":
+            first, size = self._group()
+            return f"CAST({first} + {_scaled(spread, size)} AS INT)"
+        if route.kind == "grid":
+            rows, columns = grid_shape(route.instances)
+            along = f"{_scaled(spread, rows)} * {columns} + {_scaled(self.hash, columns)}"
+            down = f"{_scaled(spread, columns)} + {_scaled(self.hash, rows)} * {columns}"
+            return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
+        size, begin = self._of_split()
+        member = f"get({self._members()}, CAST({begin} + {_scaled(spread, size)} AS INT))"
+        is_split = f"{self._may_be_split()} AND {size} IS NOT NULL"
+        return f"IF({is_split}, {member}, {self.owner()})"
 
+    def targets(self) -> str:
+        """All the instances that a row visits."""
+        route = self.route
+        alone = f"array({_HOME})"
+        if route.kind == "groups":
+            first, size = self._group()
+            group = f"CAST(sequence({first}, {first} + {size} - 1) AS ARRAY<INT>)"
+            return f"IF({SIDE} = {LEFT_CODE}, {alone}, {group})"
+        if route.kind == "grid":
+            rows, columns = grid_shape(route.instances)
+            line = f"({_HOME} DIV {columns} * {columns})"
+            along = f"sequence({line}, {line} + {columns - 1})"
+            place = f"({_HOME} % {columns})"
+            down = f"sequence({place}, {place} + {(rows - 1) * columns}, {columns})"
+            both = f"CAST({along} AS ARRAY<INT>), CAST({down} AS ARRAY<INT>)"
+            return f"IF({SIDE} = {LEFT_CODE}, {both})"
+        size, begin = self._of_split()
+        sides = [LEFT_CODE if s.replicated == "left" else RIGHT_CODE for s in route.splits]
+        replicated = f"get({_constants(sides)}, {self._split_index()}) = {SIDE}"
+        members = f"slice({self._members()}, {begin} + 1, {size})"
+        return f"IF({self._may_be_split()} AND {replicated}, {members}, {alone})"
 
-def _may_be_split(route: Route) -> str:
-    """Only rows of a partition that has a split key are compared with the split keys."""
-    touched = {s.partition for s in route.splits}
-    flags = [1 if p in touched else 0 for p in range(route.partitions)]
-    return f"get({_constants(flags)}, {_partition(route.table)}) = 1"
+    def owner(self) -> str:
+        """The instance of the row's partition."""
+        return f"get({_constants(self.route.table.assignment)}, {self._partition()})"
 
+    def _members(self) -> str:
+        return _constants([m for s in self.route.splits for m in s.members])
 
-def _of_split(route: Route) -> tuple[str, str]:
-    """How many members the row's split key has and where they begin; null for other keys."""
-    sizes = [len(s.members) for s in route.splits]
-    begins = [sum(sizes[:i]) for i in range(len(sizes))]
-    index = _split_index(route)
-    return f"get({_constants(sizes)}, {index})", f"get({_constants(begins)}, {index})"
+    def _may_be_split(self) -> str:
+        """Only rows of a partition that has a split key are compared with the split keys."""
+        touched = {s.partition for s in self.route.splits}
+        flags = [1 if p in touched else 0 for p in range(self.route.partitions)]
+        return f"get({_constants(flags)}, {self._partition()}) = 1"
 
+    def _of_split(self) -> tuple[str, str]:
+        """How many members the row's split key has and where they begin; null for other keys."""
+        sizes = [len(s.members) for s in self.route.splits]
+        begins = [sum(sizes[:i]) for i in range(len(sizes))]
+        index = self._split_index()
+        return f"get({_constants(sizes)}, {index})", f"get({_constants(begins)}, {index})"
 
-def _split_index(route: Route) -> str:
-    """The row's place among the split keys; −1, which is no place, for other keys."""
-    signed = [s.hash - 2**64 if s.hash >= 2**63 else s.hash for s in route.splits]
-    return f"CAST(array_position({_constants(signed, 'BIGINT')}, {HASH}) - 1 AS INT)"
+    def _split_index(self) -> str:
+        """The row's place among the split keys; −1, which is no place, for other keys."""
+        signed = [s.hash - 2**64 if s.hash >= 2**63 else s.hash for s in self.route.splits]
+        return f"CAST(array_position({_constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
 
+    def _group(self) -> tuple[str, str]:
+        group = self.route.group
+        first = f"({self.owner()} DIV {group} * {group})"
+        return first, f"least({group}, {self.route.instances} - {first})"
 
-def _group(route: Route) -> tuple[str, str]:
-    first = f"({_owner(route.table)} DIV {route.group} * {route.group})"
-    return first, f"least({route.group}, {route.instances} - {first})"
-
-
-def _owner(table: PartitionTable) -> str:
-    return f"get({_constants(table.assignment)}, {_partition(table)})"
-
-
-def _partition(table: PartitionTable) -> str:
-    upper = f"shiftrightunsigned({HASH}, {HASH_SHIFT})"
-    return f"CAST(shiftright({upper} * {table.partitions}, {SCALE_SHIFT}) AS INT)"
+    def _partition(self) -> str:
+        upper = f"shiftrightunsigned({self.hash}, {HASH_SHIFT})"
+        return f"CAST(shiftright({upper} * {self.route.partitions}, {SCALE_SHIFT}) AS INT)"
 
 
 def _scaled(spread: str, size: str | int) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -10,8 +10,13 @@ from pyspark.sql import types as T
 from skewless.runtime.dispatch import run_tasks
 from skewless.runtime.engine import Attempt, Engine
 from skewless.runtime.sinks import Sink
+from skewless.runtime.types import has_fixed_width
 
-_ADAPTIVE = "spark.sql.adaptive.enabled"
+# Adaptive execution would re-plan a job whose partitioning is the whole point.
+_SETTINGS = {"spark.sql.adaptive.enabled": "false"}
+# Spark measures an Arrow batch after every row, to keep it below this: a third of the time of a
+# batch, and for nothing where rows have one size and their number is limited, too.
+_FIXED_WIDTH_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
 Transform = Callable[[DataFrame], DataFrame]
 
 
@@ -24,6 +29,7 @@ class Step:
     schema: T.StructType
     spread_columns: tuple[str, ...]  # what tells the rows of one key apart
     transforms: tuple[Transform, ...] = ()
+    _configured: bool = field(default=False, init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
@@ -39,9 +45,8 @@ class Step:
         clock = _Clock()
         engine = self.engine
         attempt = engine.begin(batch_id)
-        # Adaptive execution would re-plan a job whose partitioning is the whole point.
-        if batch.sparkSession.conf.get(_ADAPTIVE) != "false":
-            batch.sparkSession.conf.set(_ADAPTIVE, "false")
+        if not self._configured:
+            self._configure(batch)
         plan_is_ours = self.sink.plan_is_ours and not self.transforms
         result = self._result(batch, attempt, plan_is_ours)
         for transform in self.transforms:
@@ -57,6 +62,13 @@ class Step:
             self._result(batch, attempt, True).write.format("noop").mode("overwrite").save()
         clock.lap("complete")
         engine.finish(attempt, clock.laps_ms)
+
+    def _configure(self, batch: DataFrame) -> None:
+        """Sets the session of the query, which is a copy of the user's."""
+        fixed = _FIXED_WIDTH_SETTINGS if has_fixed_width(batch.schema) else {}
+        for key, value in {**_SETTINGS, **fixed}.items():
+            batch.sparkSession.conf.set(key, value)
+        self._configured = True
 
     def _result(self, batch: DataFrame, attempt: Attempt, plan_is_ours: bool) -> DataFrame:
         return run_tasks(

@@ -1,6 +1,6 @@
 """Spark's types as the engine needs them: which can be keys, and which Arrow can carry."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
@@ -73,6 +73,17 @@ def hashes_one_to_one(kinds: Sequence[T.DataType]) -> bool:
     return isinstance(kinds[0], _FIXED_WIDTH)
 
 
+def is_one_whole_number(kinds: Sequence[T.DataType]) -> bool:
+    """Whether `skewless.kernels.hashing` can make the hash of such a key."""
+    return len(kinds) == 1 and isinstance(kinds[0], _INTEGRAL)
+
+
+def has_fixed_width(schema: T.StructType) -> bool:
+    """Whether no row can be larger than another."""
+    kinds = (*_FIXED_WIDTH, *_FRACTIONAL, T.DecimalType)
+    return all(isinstance(f.dataType, kinds) for f in schema.fields)
+
+
 def _wider_decimal(left: T.DataType, right: T.DataType) -> T.DataType | None:
     parts = []
     for kind in (left, right):
@@ -93,4 +104,14 @@ def struct(fields: Sequence[tuple[str, T.StructField]]) -> T.StructType:
     """A schema of given fields under new names."""
     return T.StructType(
         [T.StructField(name, f.dataType, f.nullable, f.metadata) for name, f in fields]
+    )
+
+
+def without_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
+    """The schema with these columns declared as never null."""
+    return T.StructType(
+        [
+            T.StructField(f.name, f.dataType, f.nullable and f.name not in names, f.metadata)
+            for f in schema.fields
+        ]
     )

@@ -19,7 +19,7 @@ from skewless.bench.scenarios import (
     Contender,
     Scenario,
 )
-from skewless.workloads.xxhash import xxhash64
+from skewless.kernels.hashing import xxhash64
 
 BY_NAME = {scenario.name: scenario for scenario in FULL}
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.errors import SkewlessError
+from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import MAX_TIME
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, is_late, merged_max
@@ -76,23 +77,36 @@ class Intake:
                 usable &= ~null
         replica &= usable
         self.replicas[side] += int(replica.sum())
-        return self._run(rows, side, times, home & usable), self._run(rows, side, times, replica)
+        hashes = self._hashes(rows)
+        return (
+            self._run(rows, side, hashes, times, home & usable),
+            self._run(rows, side, hashes, times, replica),
+        )
 
     def _run(
         self,
         rows: pa.RecordBatch,
         side: str,
+        hashes: npt.NDArray[np.uint64],
         times: npt.NDArray[np.int64],
         chosen: npt.NDArray[np.bool_],
     ) -> SortedRun:
         return sort_run(
-            rows.column(HASH).to_numpy().view(np.uint64),
+            hashes,
             times,
             rows.select(list(self._layout.stored_columns(side))),
             self._layout.key_columns,
             np.flatnonzero(chosen),
             self._layout.hash_is_key,
         )
+
+    def _hashes(self, rows: pa.RecordBatch) -> npt.NDArray[np.uint64]:
+        if not self._layout.hash_from_key:
+            hashes: npt.NDArray[np.uint64] = rows.column(HASH).to_numpy().view(np.uint64)
+            return hashes
+        (key,) = (rows.column(k) for k in self._layout.key_columns)
+        # Rows without a key are never chosen: any number will do for them.
+        return xxhash64((key.fill_null(0) if key.null_count else key).to_numpy())
 
     def _refuse(self, rows: pa.RecordBatch, side: str, bad: npt.NDArray[np.bool_]) -> None:
         count = int(bad.sum())

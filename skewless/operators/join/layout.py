@@ -43,6 +43,8 @@ class Layout:
     output: tuple[OutputColumn, ...]
     # The hash is one-to-one on the key's type (see hashes_one_to_one): equal hash, equal key.
     hash_is_key: bool
+    # The hash does not travel: it is made from the one key, a whole number, when the row arrives.
+    hash_from_key: bool = False
 
     @property
     def key_columns(self) -> tuple[str, ...]:
