@@ -7,36 +7,72 @@ from skewless.errors import SkewlessError
 
 if TYPE_CHECKING:
     from skewless.operators.join.call import join
+    from skewless.operators.keyed.call import keyed
+    from skewless.operators.keyed.process import Agg, Count, SelfJoin
+    from skewless.operators.keyed.windows import SessionWindow
+    from skewless.operators.map.call import map
     from skewless.planning.auto import Auto
     from skewless.planning.contrand import ContRand
     from skewless.planning.fastjoin import FastJoin
     from skewless.planning.hash import Hash
     from skewless.planning.joinmatrix import JoinMatrix
+    from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
+    from skewless.planning.leastwork import LeastWork
     from skewless.planning.lsstream import LsStream
+    from skewless.planning.posg import Posg
+    from skewless.planning.roundrobin import RoundRobin
     from skewless.runtime.session import session
 
 __version__ = "0.1.0"
 __all__ = [
+    "PKG",
+    "Agg",
     "Auto",
     "ContRand",
+    "Count",
     "FastJoin",
     "Hash",
     "JoinMatrix",
+    "LeastWork",
     "LsStream",
+    "MinMig",
+    "MinTable",
+    "Mixed",
+    "Posg",
+    "Readj",
+    "RoundRobin",
+    "SelfJoin",
+    "SessionWindow",
     "SkewlessError",
     "join",
+    "keyed",
+    "map",
     "session",
 ]
 
 # Loaded on first use: `skewless doctor` must come up on a machine where Spark cannot.
 _HOMES = {
+    "Agg": "skewless.operators.keyed.process",
     "Auto": "skewless.planning.auto",
     "ContRand": "skewless.planning.contrand",
+    "Count": "skewless.operators.keyed.process",
     "FastJoin": "skewless.planning.fastjoin",
     "Hash": "skewless.planning.hash",
     "JoinMatrix": "skewless.planning.joinmatrix",
+    "LeastWork": "skewless.planning.leastwork",
     "LsStream": "skewless.planning.lsstream",
+    "MinMig": "skewless.planning.keys.policies",
+    "MinTable": "skewless.planning.keys.policies",
+    "Mixed": "skewless.planning.keys.policies",
+    "PKG": "skewless.planning.keys.policies",
+    "Posg": "skewless.planning.posg",
+    "Readj": "skewless.planning.keys.policies",
+    "RoundRobin": "skewless.planning.roundrobin",
+    "SelfJoin": "skewless.operators.keyed.process",
+    "SessionWindow": "skewless.operators.keyed.windows",
     "join": "skewless.operators.join.call",
+    "keyed": "skewless.operators.keyed.call",
+    "map": "skewless.operators.map.call",
     "session": "skewless.runtime.session",
 }
 

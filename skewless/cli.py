@@ -192,6 +192,42 @@ def ls_stream(
     run(out=out, json_path=json_path, quick=quick, seed=seed)
 
 
+@reproduce.command("posg")
+def posg(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", file_okay=False, help="Where the figures go."),
+    ] = Path("reproduce-posg"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
+    ] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Streams drawn for every point.")] = 100,
+    json_path: JsonFile = None,
+) -> None:
+    """The evaluation of POSG: completion times by skew, load, costs and instances."""
+    from skewless.reproduce.posg import run
+
+    run(out=out, json_path=json_path, quick=quick, seeds=seeds)
+
+
+@reproduce.command("rebalance")
+def rebalance(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", file_okay=False, help="Where the figures go."),
+    ] = Path("reproduce-rebalance"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same streams.")] = 1,
+    json_path: JsonFile = None,
+) -> None:
+    """The evaluation of Mixed and its family: skewness, planning time, migration and table size."""
+    from skewless.reproduce.rebalance import run
+
+    run(out=out, json_path=json_path, quick=quick, seed=seed)
+
+
 def main() -> None:
     """Run the command line; what a user can put right is one line, not a traceback."""
     try:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from skewless.kernels.hashing import xxhash64
 from skewless.routing.partitions import partition_of, round_robin
 from skewless.workloads.streams import Keys, keyed_batches, write_batches
-from skewless.kernels.hashing import xxhash64
 from skewless.workloads.zipf import Zipf
 
 SEED = 7

@@ -12,8 +12,7 @@ def compile_kernels() -> None:
     hashes = np.zeros(2, np.uint64)
     times = np.zeros(2, np.int64)
     order_by_hash_and_time(hashes, times)
-    for kind in (np.int32, np.int64):
-        key = np.zeros(2, kind)
+    for key in (np.zeros(2, np.int32), np.zeros(2, np.int64)):
         xxhash64(key)
         key.flags.writeable = False  # as Arrow's are
         xxhash64(key)

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from skewless.load.heavy import KeyLoads
+from skewless.load.heavy import STANDING_OUT, Detail, KeyLoads
 from skewless.load.report import HotKeyLoad, PartitionLoads
 from skewless.routing.partitions import partition_of
 
@@ -18,10 +18,10 @@ class TaskCounts:
     of keys, not of rows.
     """
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, detail: Detail = STANDING_OUT) -> None:
         self._rows = np.zeros(partitions, np.int64)
         self._matches = np.zeros(partitions, np.int64)
-        self._keys = KeyLoads()
+        self._keys = KeyLoads(detail)
 
     def add_rows(self, side: str, hashes: Hashes) -> None:
         """Rows of a side, sorted by hash."""

@@ -1,20 +1,35 @@
 """Finds the heavy keys of a task, exactly."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from skewless.load.report import HotKeyLoad
 
-# A key is worth a line of its own when it is this share of the task's rows or matches.
-_SHARE = 0.01
-# A sketch would bound the memory of a stream; a sorted batch gives exact counts for less.
-_MOST = 64
+
+@dataclass(frozen=True)
+class Detail:
+    """Which keys a task reports by themselves: those with `share` of its rows or matches.
+
+    A sketch would bound the memory of a stream; a sorted batch gives exact counts for less.
+    """
+
+    share: float
+    most: int
+
+
+# What is too large for one instance, or nearly.
+STANDING_OUT = Detail(share=0.01, most=64)
+# What a table of keys can place with effect; lighter keys even out by themselves.
+EVERY_KEY_THAT_COUNTS = Detail(share=0.0005, most=1_500)
 
 
 class KeyLoads:
     """Rows and matches of the keys of one task that stand out."""
 
-    def __init__(self) -> None:
+    def __init__(self, detail: Detail = STANDING_OUT) -> None:
+        self._detail = detail
         self._rows: dict[str, list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]] = {
             "left": [],
             "right": [],
@@ -25,11 +40,18 @@ class KeyLoads:
         self, side: str, keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]
     ) -> None:
         """How many rows of a side the keys have, each key once."""
-        self._rows[side].append(_heavy(keys, rows))
+        self._rows[side].append(self._heavy(keys, rows))
 
     def add_matches(self, keys: npt.NDArray[np.uint64], matches: npt.NDArray[np.int64]) -> None:
         """How many matches the keys have, each key once."""
-        self._matches.append(_heavy(keys, matches))
+        self._matches.append(self._heavy(keys, matches))
+
+    def _heavy(
+        self, keys: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """The keys whose weight is large enough a share of all."""
+        stands_out = weights >= max(2.0, self._detail.share * float(weights.sum()))
+        return keys[stands_out], weights[stands_out]
 
     def heaviest(self) -> list[HotKeyLoad]:
         """The keys that stand out in rows or matches, heaviest first."""
@@ -41,15 +63,7 @@ class KeyLoads:
             for h in hashes
         ]
         loads.sort(key=lambda k: (-(k.left_rows + k.right_rows + k.matches), k.hash))
-        return loads[:_MOST]
-
-
-def _heavy(
-    keys: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The keys whose weight is at least `_SHARE` of all."""
-    stands_out = weights >= max(2.0, _SHARE * float(weights.sum()))
-    return keys[stands_out], weights[stands_out]
+        return loads[: self._detail.most]
 
 
 def _summed(

@@ -48,6 +48,7 @@ class Report:
     replaced: list[str]  # names of the segments that were merged away
     partitions: PartitionLoads = field(default_factory=PartitionLoads)
     hot_keys: list[HotKeyLoad] = field(default_factory=list)
+    costs: dict[str, Any] | None = None  # what a map has learned of its rows' costs
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

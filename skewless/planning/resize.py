@@ -31,10 +31,14 @@ def resized(table: PartitionTable, instances: int) -> PartitionTable:
 
 
 def resized_splits(splits: Sequence[Split], instances: int) -> tuple[Split, ...]:
-    """The splits without the instances that have gone; with fewer than two members, none."""
+    """The splits without the instances that have gone.
+
+    A key that is left with one of its instances is whole again, and at home; one that had only one
+    is an entry of a key table, and stays while its instance does.
+    """
     kept = []
     for split in splits:
         members = tuple(member for member in split.members if member < instances)
-        if len(members) >= 2:
+        if len(members) >= min(2, len(split.members)):
             kept.append(Split(split.hash, split.partition, members, split.replicated))
     return tuple(kept)

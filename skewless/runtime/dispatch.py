@@ -58,12 +58,24 @@ class _Worker:
     order: tuple[int, ...] | None  # which instance a task is, by its number; None: rows tell
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        instance = None
-        if self.order is not None:
-            context = TaskContext.get()
-            assert context is not None, "runs inside a Spark task"
-            instance = self.order[context.partitionId()]
+        instance = None if self.order is None else self.order[_partition()]
         return self.task.run(instance, batches)
+
+
+@dataclass(frozen=True)
+class _Assigner:
+    """Calls the assigning half of a task on an input partition."""
+
+    task: Task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.task.run(_partition(), batches)
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    assert context is not None, "runs inside a Spark task"
+    return context.partitionId()
 
 
 def quoted(name: str) -> Column:
@@ -71,24 +83,56 @@ def quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def normalise(
-    left: DataFrame,
-    left_columns: SideColumns,
-    right: DataFrame,
-    right_columns: SideColumns,
-    slot_types: tuple[T.DataType, ...],
-    *,
-    with_hash: bool,
-) -> DataFrame:
-    """One streaming DataFrame of both sides: one query, one checkpoint, one offset log.
+@dataclass(frozen=True)
+class JoinRows:
+    """Makes one frame of the rows of both sides.
 
-    A column less to be shuffled where the tasks can make the hash themselves.
+    A column less has to be shuffled where the tasks can make the hash themselves.
     """
-    sides = [
-        frame.select(*_common_columns(columns, slot_types, with_hash))
-        for frame, columns in ((left, left_columns), (right, right_columns))
-    ]
-    return sides[0].union(sides[1])
+
+    left: SideColumns
+    right: SideColumns
+    slot_types: tuple[T.DataType, ...]
+    with_hash: bool
+
+    def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
+        sides = [
+            frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
+            for frame, columns in ((left, self.left), (right, self.right))
+        ]
+        return sides[0].union(sides[1])
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The rows of a keyed operator: hash, time, keys, and what it needs of the rest."""
+
+    keys: tuple[str, ...]
+    time: str
+    payload: tuple[str, ...]
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        keys = [quoted(name) for name in self.keys]
+        return frame.select(
+            F.xxhash64(*keys).alias(HASH),
+            quoted(self.time).alias(TIME),
+            *(key.alias(key_name(i)) for i, key in enumerate(keys)),
+            *(quoted(name).alias(slot_name(i)) for i, name in enumerate(self.payload)),
+        )
+
+
+@dataclass(frozen=True)
+class MapRows:
+    """The rows of a map: the hash of what drives their cost, and all columns."""
+
+    cost_key: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        return frame.select(
+            F.xxhash64(*(quoted(name) for name in self.cost_key)).alias(HASH),
+            *(quoted(name).alias(slot_name(i)) for i, name in enumerate(self.columns)),
+        )
 
 
 def _common_columns(
@@ -130,6 +174,7 @@ def run_tasks(
     schema: T.StructType,
     *,
     plan_is_ours: bool,
+    replicates: bool,
 ) -> DataFrame:
     """The result of a batch, computed when it is consumed: one task per instance.
 
@@ -141,7 +186,14 @@ def run_tasks(
     position = [0] * route.instances
     for place, number in enumerate(order):
         position[number] = place
-    routed, instance = routing.visits(batch, route, spread_columns)
+    assign = getattr(task, "assign", None)
+    if assign is not None:
+        # Only the rows themselves say what they cost: the input partitions name their instances.
+        assigned = T.StructType([*batch.schema.fields, T.StructField(INSTANCE, T.IntegerType())])
+        assigner: Any = _Assigner(assign)
+        routed, instance = batch.mapInArrow(assigner, assigned), INSTANCE
+    else:
+        routed, instance = routing.visits(batch, route, spread_columns, replicates=replicates)
     if not plan_is_ours:
         control = _control_rows(batch, route.instances)
         named = (
@@ -153,6 +205,13 @@ def run_tasks(
     target = routing.positioned(instance, position)
     worker: Any = _Worker(task, order if plan_is_ours else None)
     return routed.repartitionById(route.instances, target).mapInArrow(worker, schema)
+
+
+def run_emission(batch: DataFrame, task: Task, instances: int, schema: T.StructType) -> DataFrame:
+    """What a task gives that reads the state alone: one partition per instance, and no shuffle."""
+    rows = batch.sparkSession.range(0, instances, 1, numPartitions=instances)
+    worker: Any = _Worker(task, None)
+    return rows.select(F.col("id").cast(T.IntegerType()).alias(INSTANCE)).mapInArrow(worker, schema)
 
 
 def _control_rows(batch: DataFrame, instances: int) -> DataFrame:

@@ -1,9 +1,9 @@
-"""Carries an operator from one commit to the next; knows neither Spark nor any policy."""
+"""Carries the operators of a query from commit to commit; knows neither Spark nor any policy."""
 
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from skewless.load import report as reports_of
@@ -44,7 +44,36 @@ class Operator(Protocol):
         faults: Faults,
     ) -> Any: ...
     def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState: ...
+    def output_watermark_us(self, state: OperatorState) -> int | None: ...
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]: ...
+
+
+class Emitting(Operator, Protocol):
+    """An operator that gives rows only when the watermark of the batch is known."""
+
+    @property
+    def emits(self) -> bool: ...
+    def emission(
+        self, before: OperatorState, after: OperatorState, storage: Storage
+    ) -> Any | None: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """One operator's share of one try at one batch."""
+
+    names: BatchNames
+    state: OperatorState
+    order: tuple[int, ...]  # the instances as their tasks should start
+    task: Any
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What an operator has come to once all its tasks have reported."""
+
+    state: OperatorState
+    reports: tuple[Report, ...]
 
 
 @dataclass(frozen=True)
@@ -52,22 +81,25 @@ class Attempt:
     """One try at one batch."""
 
     batch: int
-    names: BatchNames
     before: Commit
-    state: OperatorState
-    order: tuple[int, ...]  # the instances as their tasks should start
-    task: Any
+    parts: tuple[Part, ...]  # by operator
+    settled: dict[int, Settled] = field(default_factory=dict, compare=False)
 
 
 @dataclass
 class Engine:
-    """The control plane of one query over one state directory."""
+    """The control plane of one query over one state directory.
+
+    `upstream` says, for every operator, which of its sides take their progress in event time from
+    the output of an earlier operator instead of from their rows.
+    """
 
     storage: Storage
-    operator: Operator
+    operators: tuple[Operator, ...]
     cores: int
     drop_bad_rows: bool = False
     faults: Faults = field(default_factory=Faults)
+    upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
 
     @property
@@ -76,7 +108,7 @@ class Engine:
 
     @property
     def _fingerprint(self) -> dict[str, Any]:
-        return {"operators": [self.operator.fingerprint]}
+        return {"operators": [operator.fingerprint for operator in self.operators]}
 
     def open(self) -> None:
         """Prepares the directory and refuses one that belongs to another query."""
@@ -94,32 +126,45 @@ class Engine:
         before = self._last
         if before is None or before.batch != batch - 1:
             before = self._recover(batch)
-        names = BatchNames(batch, operator=0, attempt=uuid.uuid4().hex[:12])
-        state = self.operator.adopt(before.operators[0], self.cores)
-        task = self.operator.task(
-            state,
-            self.storage,
-            names,
-            drop_bad_rows=self.drop_bad_rows,
-            faults=self.faults,
-        )
-        return Attempt(batch, names, before, state, self.operator.order(state), task)
+        attempt = uuid.uuid4().hex[:12]
+        parts = []
+        for number, (operator, state) in enumerate(
+            zip(self.operators, before.operators, strict=True)
+        ):
+            names = BatchNames(batch, number, attempt)
+            state = operator.adopt(state, self.cores)
+            task = operator.task(
+                state,
+                self.storage,
+                names,
+                drop_bad_rows=self.drop_bad_rows,
+                faults=self.faults,
+            )
+            parts.append(Part(names, state, operator.order(state), task))
+        return Attempt(batch, before, tuple(parts))
 
-    def missing(self, attempt: Attempt) -> list[int]:
-        """The instances whose task has not run to its end."""
-        instances = range(attempt.state.route.instances)
+    def missing(self, attempt: Attempt, operator: int = 0) -> list[int]:
+        """The instances of an operator whose task has not run to its end."""
+        part = attempt.parts[operator]
+        instances = range(part.state.route.instances)
         directory = reports_of.DIRECTORY
         return [
-            i
-            for i in instances
-            if not self.storage.exists(f"{directory}/{attempt.names.report(i)}")
+            i for i in instances if not self.storage.exists(f"{directory}/{part.names.report(i)}")
         ]
 
-    def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
-        """Publishes the commit of a batch whose tasks have all reported."""
-        started = time.perf_counter()
-        instances = range(attempt.state.route.instances)
-        found = [read_report(self.storage, attempt.names.report(i)) for i in instances]
+    def settle(self, attempt: Attempt, operator: int = 0) -> Settled:
+        """The state of an operator after the batch, from the reports of all its tasks.
+
+        Only once: a plan takes time. Nothing runs these tasks again after they were asked for.
+        """
+        if operator not in attempt.settled:
+            attempt.settled[operator] = self._settle(attempt, operator)
+        return attempt.settled[operator]
+
+    def _settle(self, attempt: Attempt, operator: int) -> Settled:
+        part = attempt.parts[operator]
+        instances = range(part.state.route.instances)
+        found = [read_report(self.storage, part.names.report(i)) for i in instances]
         reports = [r for r in found if r is not None]
         if len(reports) < len(found):
             lost = found.index(None)
@@ -127,18 +172,39 @@ class Engine:
                 f"{self.storage.path(reports_of.DIRECTORY)}: instance {lost} left no report of "
                 f"batch {attempt.batch}; is the directory shared by all executors?"
             )
-        state = self.operator.advance(attempt.state, reports)
+        given = {
+            side: self.operators[above].output_watermark_us(self.settle(attempt, above).state)
+            for side, above in (self.upstream[operator] if self.upstream else {}).items()
+        }
+        reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
+        state = self.operators[operator].advance(part.state, reports)
+        return Settled(state, tuple(reports))
+
+    def emission(self, attempt: Attempt, operator: int) -> Any | None:
+        """The task that gives what the batch's new watermark has made due, if anything."""
+        emitting: Any = self.operators[operator]
+        before = attempt.parts[operator].state
+        return emitting.emission(before, self.settle(attempt, operator).state, self.storage)
+
+    def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
+        """Publishes the commit of a batch whose tasks have all reported."""
+        started = time.perf_counter()
+        settled = [self.settle(attempt, number) for number in range(len(self.operators))]
         progress = {
             "batchId": attempt.batch,
-            "operators": [self.operator.progress(state, reports)],
+            "operators": [
+                operator.progress(after.state, after.reports)
+                for operator, after in zip(self.operators, settled, strict=True)
+            ],
             "durationMs": duration_ms,
         }
         duration_ms["plan"] = round(1e3 * (time.perf_counter() - started), 3)
-        commit = Commit(attempt.batch, self._fingerprint, (state,), progress)
+        states = tuple(after.state for after in settled)
+        commit = Commit(attempt.batch, self._fingerprint, states, progress)
         self.faults.reach("before_commit", attempt.batch)
         self._log.publish(commit)
         self.faults.reach("after_commit", attempt.batch)
-        self._collect_garbage(attempt, commit, reports)
+        self._collect_garbage(attempt, commit)
         self._last = commit
         return commit
 
@@ -152,7 +218,8 @@ class Engine:
                 "whole checkpoint, or restore the part that is missing"
             )
         if batch == 0:
-            before = Commit(_FIRST, self._fingerprint, (self.operator.initial_state(self.cores),))
+            states = tuple(operator.initial_state(self.cores) for operator in self.operators)
+            before = Commit(_FIRST, self._fingerprint, states)
         else:
             before = self._log.load(batch - 1)
             check_fingerprint(before, self._fingerprint, self.storage.uri)
@@ -170,14 +237,14 @@ class Engine:
                 self.storage.delete(f"{commits_of.DIRECTORY}/{name}")
         return before
 
-    def _collect_garbage(self, attempt: Attempt, commit: Commit, reports: Sequence[Report]) -> None:
+    def _collect_garbage(self, attempt: Attempt, commit: Commit) -> None:
         """Deletes what neither this commit nor the one before it needs."""
         kept = commit.segment_names() | attempt.before.segment_names()
         for name in self.storage.list(segments_of.DIRECTORY):
             # Also what runs of a task have left that were not the last: a retry, a second action.
             if name not in kept and batch_of(name) <= attempt.batch:
                 self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
-        for report in reports:
-            name = attempt.names.report(report.instance)
-            self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
+        for part in attempt.parts:
+            for instance in range(part.state.route.instances):
+                self.storage.delete(f"{reports_of.DIRECTORY}/{part.names.report(instance)}")
         self._log.delete(attempt.batch - _PROGRESS_KEPT)

@@ -7,6 +7,7 @@ they do not change the generated code.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,15 +24,17 @@ from skewless.operators.join.layout import (
     key_name,
 )
 from skewless.routing.join_matrix import grid_shape
+from skewless.routing.lookup import KeyLookup
 from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT
 from skewless.routing.route import Route
+from skewless.runtime.types import is_hashable
 
 _HOME = "home"
 
 
 def hashable_columns(schema: T.StructType) -> tuple[str, ...]:
     """The columns that tell rows apart and that Spark can hash."""
-    return tuple(f.name for f in schema.fields if _is_hashable(f.dataType))
+    return tuple(f.name for f in schema.fields if is_hashable(f.dataType))
 
 
 def positioned(instance: str, position: Sequence[int]) -> Column:
@@ -39,19 +42,21 @@ def positioned(instance: str, position: Sequence[int]) -> Column:
     return F.expr(f"get({_constants(position)}, {instance})")
 
 
-def visits(batch: DataFrame, route: Route, spread_columns: Sequence[str]) -> tuple[DataFrame, str]:
+def visits(
+    batch: DataFrame, route: Route, spread_columns: Sequence[str], *, replicates: bool
+) -> tuple[DataFrame, str]:
     """The rows as they go to instances, and the SQL expression that names the instance.
 
-    Where rows may visit several instances, they are repeated, and all but the one at home are
-    marked as replicas.
+    Where rows may visit several instances and the operator wants it (`replicates`), they are
+    repeated, and all but the one at home are marked as replicas.
     """
     sql = _Sql(route, _hash_of(batch))
     if route.kind == "table" and not route.splits:
         return batch, sql.owner()
     # An even number of a row that is the same whenever the row is read again.
-    spread = f"xxhash64({', '.join(spread_columns)})"
+    spread = f"xxhash64({', '.join(spread_columns)})" if spread_columns else "0L"
     home = sql.home_of(spread)
-    if not route.replicates:
+    if not (replicates and route.replicates):
         return batch, home
     targets = f"explode({sql.targets()}) AS {INSTANCE}"
     sent = batch.selectExpr("*", f"{home} AS {_HOME}").selectExpr("*", targets)
@@ -75,6 +80,10 @@ class _Sql:
 
     route: Route
     hash: str
+
+    @cached_property
+    def _lookup(self) -> KeyLookup | None:
+        return KeyLookup.of([s.hash for s in self.route.splits])
 
     def home_of(self, spread: str) -> str:
         """The instance that keeps a row."""
@@ -136,8 +145,16 @@ class _Sql:
 
     def _split_index(self) -> str:
         """The row's place among the split keys; −1, which is no place, for other keys."""
+        lookup = self._lookup
         signed = [s.hash - 2**64 if s.hash >= 2**63 else s.hash for s in self.route.splits]
-        return f"CAST(array_position({_constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
+        if lookup is None:
+            return f"CAST(array_position({_constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
+        bucket = f"CAST({self.hash} & {len(lookup.displacements) - 1} AS INT)"
+        moved = f"CAST(get({_constants(lookup.displacements)}, {bucket}) AS BIGINT)"
+        mixed = f"(shiftrightunsigned({self.hash}, {lookup.shift}) ^ {moved})"
+        slot = f"CAST({mixed} & {len(lookup.places) - 1} AS INT)"
+        place = f"get({_constants(lookup.places)}, {slot})"
+        return f"IF(get({_constants(signed, 'BIGINT')}, {place}) = {self.hash}, {place}, -1)"
 
     def _group(self) -> tuple[str, str]:
         group = self.route.group
@@ -156,11 +173,3 @@ def _scaled(spread: str, size: str | int) -> str:
 
 def _constants(numbers: Sequence[int], kind: str = "INT") -> str:
     return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<{kind}>)"
-
-
-def _is_hashable(kind: T.DataType) -> bool:
-    if isinstance(kind, T.ArrayType):
-        return _is_hashable(kind.elementType)
-    if isinstance(kind, T.StructType):
-        return all(_is_hashable(f.dataType) for f in kind.fields)
-    return not isinstance(kind, T.MapType | T.VariantType)

@@ -1,15 +1,15 @@
 """One micro-batch on Spark: route, run the tasks through the sink, commit."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
-from skewless.runtime.dispatch import run_tasks
+from skewless.runtime.dispatch import run_emission, run_tasks
 from skewless.runtime.engine import Attempt, Engine
+from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import Sink
+from skewless.runtime.topology import Node, Source, Topology
 from skewless.runtime.types import has_fixed_width
 
 # Adaptive execution would re-plan a job whose partitioning is the whole point.
@@ -17,7 +17,6 @@ _SETTINGS = {"spark.sql.adaptive.enabled": "false"}
 # Spark measures an Arrow batch after every row, to keep it below this: a third of the time of a
 # batch, and for nothing where rows have one size and their number is limited, too.
 _FIXED_WIDTH_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
-Transform = Callable[[DataFrame], DataFrame]
 
 
 @dataclass
@@ -26,9 +25,7 @@ class Step:
 
     engine: Engine
     sink: Sink
-    schema: T.StructType
-    spread_columns: tuple[str, ...]  # what tells the rows of one key apart
-    transforms: tuple[Transform, ...] = ()
+    topology: Topology
     _configured: bool = field(default=False, init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -44,42 +41,97 @@ class Step:
     def _run(self, batch: DataFrame, batch_id: int) -> None:
         clock = _Clock()
         engine = self.engine
-        attempt = engine.begin(batch_id)
         if not self._configured:
             self._configure(batch)
-        plan_is_ours = self.sink.plan_is_ours and not self.transforms
-        result = self._result(batch, attempt, plan_is_ours)
-        for transform in self.transforms:
-            result = transform(result)
+        flow = _Flow(engine, self.topology, batch, engine.begin(batch_id))
+        last = self.topology.nodes[-1]
+        result = flow.result(last, plan_is_ours=self.sink.plan_is_ours)
         engine.faults.reach("before_sink", batch_id)
         clock.lap("prepare")
         self.sink.write(result, batch_id)
         clock.lap("sink")
         engine.faults.reach("after_sink", batch_id)
-        if engine.missing(attempt):
-            # The sink did not consume everything (a limit, a look at the first rows, nothing at
-            # all): the rows must reach the state all the same.
-            self._result(batch, attempt, True).write.format("noop").mode("overwrite").save()
+        flow.complete()
         clock.lap("complete")
-        engine.finish(attempt, clock.laps_ms)
+        engine.finish(flow.attempt, clock.laps_ms)
 
     def _configure(self, batch: DataFrame) -> None:
         """Sets the session of the query, which is a copy of the user's."""
-        fixed = _FIXED_WIDTH_SETTINGS if has_fixed_width(batch.schema) else {}
+        schemas = [batch.schema, *(node.schema for node in self.topology.nodes[:-1])]
+        fixed = _FIXED_WIDTH_SETTINGS if all(map(has_fixed_width, schemas)) else {}
         for key, value in {**_SETTINGS, **fixed}.items():
             batch.sparkSession.conf.set(key, value)
         self._configured = True
 
-    def _result(self, batch: DataFrame, attempt: Attempt, plan_is_ours: bool) -> DataFrame:
-        return run_tasks(
-            batch,
-            attempt.task,
-            attempt.state.route,
-            attempt.order,
-            self.spread_columns,
-            self.schema,
-            plan_is_ours=plan_is_ours,
+
+@dataclass(frozen=True)
+class _Flow:
+    """The rows of one micro-batch on their way through the operators."""
+
+    engine: Engine
+    topology: Topology
+    batch: DataFrame
+    attempt: Attempt
+    _emitted: dict[int, DataFrame] = field(default_factory=dict)
+
+    def result(self, node: Node, *, plan_is_ours: bool) -> DataFrame:
+        """What an operator gives, computed when it is consumed.
+
+        `plan_is_ours`: nothing but our own code stands between the tasks and the job.
+        """
+        number = self.topology.number(node)
+        if getattr(node.operator, "emits", False):
+            if number not in self._emitted:
+                self._emitted[number] = self._emission(node, number)
+            result = self._emitted[number]
+        else:
+            result = self._tasks(node, number, plan_is_ours and not node.transforms)
+        for transform in node.transforms:
+            result = transform(result)
+        return result
+
+    def complete(self) -> None:
+        """Runs the tasks that the sink has not: it may have looked at the first rows only."""
+        for number in reversed(range(len(self.topology.nodes))):
+            if self.engine.missing(self.attempt, number):
+                _consume(self._tasks(self.topology.nodes[number], number, plan_is_ours=True))
+
+    def _emission(self, node: Node, number: int) -> DataFrame:
+        """First all rows into the state, then what that has made due."""
+        _consume(self._tasks(node, number, plan_is_ours=True))
+        task = self.engine.emission(self.attempt, number)
+        if task is None:
+            return self.batch.sparkSession.createDataFrame([], node.schema)
+        instances = self.attempt.parts[number].state.route.instances
+        return run_emission(self.batch, task, instances, node.schema)
+
+    def _tasks(self, node: Node, number: int, plan_is_ours: bool) -> DataFrame:
+        part = self.attempt.parts[number]
+        # A union of several children numbers the partitions anew.
+        alone = len(node.children) == 1
+        rows = node.rows(
+            *(
+                self.topology.input(self.batch, child)
+                if isinstance(child, Source)
+                else self.result(child, plan_is_ours=alone)
+                for child in node.children
+            )
         )
+        return run_tasks(
+            rows,
+            part.task,
+            part.state.route,
+            part.order,
+            # What tells the rows of one key apart, where they may be at home on several instances.
+            hashable_columns(rows.schema) if part.state.route.replicates else (),
+            node.schema,
+            plan_is_ours=plan_is_ours,
+            replicates=node.replicates,
+        )
+
+
+def _consume(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
 
 
 class _Clock:

@@ -9,20 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from skewless.errors import bad_argument
-from skewless.runtime.engine import Operator
-from skewless.runtime.step import Transform
+from skewless.runtime.topology import Node
 from skewless.runtime.writer import StreamWriter
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The result of an operator, to be written somewhere."""
+    """The result of an operator, to be written somewhere or to be the input of another one."""
 
-    source: DataFrame  # both inputs, normalised
-    operator: Operator
-    joined_schema: T.StructType
+    node: Node
     schema: T.StructType
-    transforms: tuple[Transform, ...] = ()
+    session: SparkSession
 
     @property
     def isStreaming(self) -> bool:  # noqa: N802 - Spark's name
@@ -37,8 +34,8 @@ class Stream:
         return [(f.name, f.dataType.simpleString()) for f in self.schema.fields]
 
     @property
-    def session(self) -> SparkSession:
-        return self.source.sparkSession
+    def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
+        return self.session
 
     @property
     def writeStream(self) -> StreamWriter:  # noqa: N802 - Spark's name
@@ -58,7 +55,8 @@ class Stream:
         result = apply(self.session.createDataFrame([], self.schema))
         if not hasattr(result, "schema"):
             raise bad_argument("transform", result, "a function that returns a DataFrame")
-        return replace(self, schema=result.schema, transforms=(*self.transforms, apply))
+        node = replace(self.node, transforms=(*self.node.transforms, apply))
+        return replace(self, node=node, schema=result.schema)
 
     def cores(self) -> int:
         """How many tasks the session runs at once, as far as it tells."""

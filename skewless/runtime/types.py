@@ -2,9 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
+
+from skewless.errors import bad_argument
 
 _INTEGRAL: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONAL: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
@@ -39,6 +42,29 @@ def arrow_carries(kind: T.DataType) -> bool:
     except (PySparkException, TypeError):
         return False
     return True
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The columns as a task gets them, in UTC."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def spark_schema(schema: pa.Schema) -> T.StructType:
+    return from_arrow_schema(schema)
+
+
+def as_arrow_schema(argument: str, given: object) -> pa.Schema:
+    """A schema that a user gives: Arrow's, Spark's, or as text."""
+    if isinstance(given, pa.Schema):
+        return given
+    if isinstance(given, str):
+        try:
+            given = T.StructType.fromDDL(given)
+        except PySparkException as failure:
+            raise bad_argument(argument, given, 'such as "word string, total long"') from failure
+    if not isinstance(given, T.StructType):
+        raise bad_argument(argument, given, "a StructType, its text, or an Arrow schema")
+    return arrow_schema(given)
 
 
 def common_key_type(left: T.DataType, right: T.DataType) -> T.DataType | None:
@@ -115,3 +141,12 @@ def without_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
             for f in schema.fields
         ]
     )
+
+
+def is_hashable(kind: T.DataType) -> bool:
+    """Whether Spark can hash it."""
+    if isinstance(kind, T.ArrayType):
+        return is_hashable(kind.elementType)
+    if isinstance(kind, T.StructType):
+        return all(is_hashable(f.dataType) for f in kind.fields)
+    return not isinstance(kind, T.MapType | T.VariantType)

@@ -3,6 +3,7 @@
 import tempfile
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -10,7 +11,6 @@ from pyspark.sql import DataFrame
 from skewless.errors import SkewlessError, bad_argument
 from skewless.runtime.engine import Engine
 from skewless.runtime.query import Query
-from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
     FILE_FORMATS,
@@ -23,6 +23,7 @@ from skewless.runtime.sinks import (
     Sink,
 )
 from skewless.runtime.step import Step
+from skewless.runtime.topology import Node, Topology
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _BAD_ROWS = ("fail", "drop")
 _OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults")
 _STATE_FOLDER = "skewless"
+_APPEND = ("append",)
 
 
 class StreamWriter:
@@ -52,6 +54,7 @@ class StreamWriter:
         self._trigger: dict[str, Any] = {}
         self._function: Callable[[DataFrame, int], None] | None = None
         self._partition_by: tuple[str, ...] = ()
+        self._output_mode: str | None = None
 
     def format(self, source: str) -> "StreamWriter":
         if not isinstance(source, str) or not source:
@@ -74,8 +77,12 @@ class StreamWriter:
         return self
 
     def outputMode(self, outputMode: str) -> "StreamWriter":  # noqa: N802 - Spark's names
-        if str(outputMode).lower() != "append":
-            raise bad_argument("outputMode", outputMode, "'append', the only mode of a join")
+        mode = str(outputMode).lower()
+        modes = getattr(self._stream.node.operator, "modes", _APPEND)
+        if mode not in modes:
+            takes = " or ".join(repr(m) for m in modes)
+            raise bad_argument("outputMode", outputMode, f"{takes}: what the operator can give")
+        self._output_mode = mode
         return self
 
     def partitionBy(self, *cols: str | list[str]) -> "StreamWriter":  # noqa: N802 - Spark's name
@@ -152,9 +159,11 @@ class StreamWriter:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
+        topology = Topology.of(self._in_mode(stream.node))
         engine = Engine(
             storage=storage,
-            operator=stream.operator,
+            operators=topology.operators,
+            upstream=topology.upstream,
             cores=stream.cores(),
             drop_bad_rows=bad_rows == "drop",
             faults=Faults.parse(own["skewless.faults"] or "[]"),
@@ -163,11 +172,10 @@ class StreamWriter:
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
-            spread = hashable_columns(stream.source.schema)
-            step = Step(engine, sink, stream.joined_schema, spread, stream.transforms)
+            step = Step(engine, sink, topology)
             if isinstance(sink, MemorySink):
                 sink.publish()
-            writer = stream.source.writeStream.foreachBatch(step)
+            writer = topology.stream().writeStream.foreachBatch(step)
             writer = writer.option("checkpointLocation", checkpoint)
             if self._trigger:
                 writer = writer.trigger(**self._trigger)
@@ -178,6 +186,12 @@ class StreamWriter:
             lock.release()
             raise
         return Query(query, CommitLog(storage), lock)
+
+    def _in_mode(self, node: Node) -> Node:
+        """The last operator in the output mode of the query; those before it append."""
+        if self._output_mode is None or not hasattr(node.operator, "in_mode"):
+            return node
+        return replace(node, operator=node.operator.in_mode(self._output_mode))
 
     def _own_options(self) -> dict[str, str | None]:
         """The options that are ours; the rest belongs to the format."""

@@ -9,6 +9,8 @@ class Delays:
     """The allowed lateness per side in microseconds; None: this side is never late."""
 
     by_side: Mapping[str, int | None]
+    # Sides that an operator upstream feeds: how far they have come is told, not read off the rows.
+    given: frozenset[str] = frozenset()
 
     def watermark(
         self, max_time_us: Mapping[str, int | None], previous_us: int | None

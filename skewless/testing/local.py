@@ -104,7 +104,7 @@ class LocalJoin:
 
     def _new_engine(self, faults: Sequence[Fault]) -> Engine:
         engine = Engine(
-            Storage(self.directory), self.operator, 2, self.drop_bad_rows, Faults(tuple(faults))
+            Storage(self.directory), (self.operator,), 2, self.drop_bad_rows, Faults(tuple(faults))
         )
         engine.open()
         return engine
@@ -132,9 +132,9 @@ class LocalJoin:
         rows = pa.concat_tables(table for table, _ in sent)
         instances = np.concatenate([where for _, where in sent])
         results = []
-        for instance in attempt.order:
+        for instance in attempt.parts[0].order:
             mine = rows.filter(pa.array(instances == instance))
-            results += list(attempt.task.run(instance, _batches(mine)))
+            results += list(attempt.parts[0].task.run(instance, _batches(mine)))
         names = [c.name for c in self.operator.layout.output]
         empty = pa.table({n: pa.array([], t) for n, t in zip(names, self._types(), strict=True)})
         self.sink[number] = pa.Table.from_batches(results) if results else empty
@@ -159,7 +159,7 @@ class LocalJoin:
         rows = self._normalise(side, table)
         hashes = rows.column(HASH).to_numpy().view(np.uint64)
         spread = spread_hash(rows.drop_columns([HASH]))
-        visits = attempt.state.route.visits(side, hashes, spread)  # type: ignore[arg-type]
+        visits = attempt.parts[0].state.route.visits(side, hashes, spread)  # type: ignore[arg-type]
         code = LEFT_CODE if side == LEFT else RIGHT_CODE
         codes = np.where(visits.home, code, code + REPLICA).astype(np.int8)
         sent = rows.take(pa.array(visits.row)).set_column(0, SIDE, pa.array(codes))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.operators.join.balance import Balance
+from skewless.operators.control import Balance
 from skewless.operators.join.bounds import Bounds
 from skewless.operators.join.chunks import Limits
 from skewless.operators.join.intake import BadRowError
@@ -177,7 +177,7 @@ class Restless(LocalJoin):
 
     def step(self, number, batch) -> None:
         way = self.ways[number % len(self.ways)]
-        plain = self.engine.operator.adopt
+        plain = self.engine.operators[0].adopt
 
         def adopt(state, cores):
             everywhere = as_bitmap(range(way.partitions))
@@ -185,11 +185,11 @@ class Restless(LocalJoin):
             planner = {**state.planner, "balance": Balance.initial(way.instances).to_json()}
             return replace(state, route=way, segments=segments, planner=planner)
 
-        object.__setattr__(self.engine.operator, "adopt", adopt)
+        object.__setattr__(self.engine.operators[0], "adopt", adopt)
         try:
             super().step(number, batch)
         finally:
-            object.__setattr__(self.engine.operator, "adopt", plain)
+            object.__setattr__(self.engine.operators[0], "adopt", plain)
 
 
 @given(
@@ -315,7 +315,7 @@ def test_a_thousand_matches_per_row_never_exist_at_once(tmp_path) -> None:
     attempt = joined.engine.begin(0)
     before = pa.total_allocated_bytes()
     matches, output_bytes, peak = 0, 0, 0
-    for chunk in attempt.task.run(0, iter(rows.to_batches())):
+    for chunk in attempt.parts[0].task.run(0, iter(rows.to_batches())):
         matches += chunk.num_rows
         output_bytes += chunk.nbytes
         peak = max(peak, pa.total_allocated_bytes() - before)

@@ -74,7 +74,7 @@ class Counting:
 
 def segment_of(attempt: Attempt, instance: int, part: str, *, live: bool = True) -> Segment:
     return Segment(
-        name=attempt.names.segment(instance, "left", part),
+        name=attempt.parts[0].names.segment(instance, "left", part),
         side="left",
         instance=instance,
         level=0,
@@ -93,12 +93,12 @@ def segment_of(attempt: Attempt, instance: int, part: str, *, live: bool = True)
 
 def run_task(storage: Storage, attempt: Attempt, instance: int) -> None:
     """Reads every live segment, writes new ones and a report, as a real task does."""
-    for stored in attempt.task["segments"]:
+    for stored in attempt.parts[0].task["segments"]:
         storage.read_bytes(f"segments/{stored.name}")
     written = [segment_of(attempt, instance, "0000")]
     # One that is expired as soon as it is written, and in every fourth batch a merge.
     written.append(segment_of(attempt, instance, "0001", live=False))
-    own = [s for s in attempt.task["segments"] if s.instance == instance]
+    own = [s for s in attempt.parts[0].task["segments"] if s.instance == instance]
     merged = own[:2] if attempt.batch % 4 == 3 and len(own) >= 2 else []
     if merged:
         whole = segment_of(attempt, instance, "m000")
@@ -121,7 +121,7 @@ def run_task(storage: Storage, attempt: Attempt, instance: int) -> None:
         segments=written,
         replaced=[s.name for s in merged],
     )
-    write_report(storage, attempt.names.report(instance), report)
+    write_report(storage, attempt.parts[0].names.report(instance), report)
 
 
 def step(engine: Engine, batch: int) -> Commit:
@@ -133,7 +133,7 @@ def step(engine: Engine, batch: int) -> Commit:
 
 
 def opened(storage: Storage, *faults: Fault, **options: Any) -> Engine:
-    engine = Engine(storage, options.pop("operator", Counting()), cores=4, **options)
+    engine = Engine(storage, (options.pop("operator", Counting()),), cores=4, **options)
     engine.faults = Faults(faults)
     engine.open()
     return engine
@@ -253,7 +253,7 @@ def test_a_task_of_a_dead_driver_does_not_meet_the_living_one(storage: Storage) 
     dead = opened(storage).begin(2)
     living_engine = opened(storage)
     living = living_engine.begin(2)
-    assert dead.names != living.names
+    assert dead.parts[0].names != living.parts[0].names
     for instance in range(INSTANCES):
         run_task(storage, dead, instance)
     assert living_engine.missing(living) == [0, 1]
@@ -262,7 +262,7 @@ def test_a_task_of_a_dead_driver_does_not_meet_the_living_one(storage: Storage) 
     run_task(storage, living, 0)
     assert living_engine.missing(living) == []
     commit = living_engine.finish(living, {})
-    assert not any(dead.names.attempt in name for name in commit.segment_names())
+    assert not any(dead.parts[0].names.attempt in name for name in commit.segment_names())
     # What the dead one wrote meanwhile goes at the next recovery.
     opened(storage).begin(3)
     assert segments_on_disk(storage) == needed(storage, 2) | needed(storage, 1)
@@ -343,7 +343,7 @@ def test_a_running_engine_reads_no_commit(
 def test_options_reach_the_operator(storage: Storage) -> None:
     operator = Counting()
     engine = opened(storage, operator=operator, drop_bad_rows=True)
-    assert engine.begin(0).task["drop_bad_rows"] is True
+    assert engine.begin(0).parts[0].task["drop_bad_rows"] is True
     assert operator.adopted_cores == [4]
 
 

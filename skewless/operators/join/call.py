@@ -23,9 +23,10 @@ from skewless.operators.join.operator import JoinOperator
 from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
-from skewless.runtime.dispatch import KeyColumn, SideColumns, normalise
+from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
 from skewless.runtime.inputs import Input, read_input
 from skewless.runtime.stream import Stream
+from skewless.runtime.topology import Node, Source, only
 from skewless.state.watermark import Delays
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class StateGrowsWarning(UserWarning):
 
 
 def join(
-    left: "DataFrame",
-    right: "DataFrame",
+    left: "DataFrame | Stream",
+    right: "DataFrame | Stream",
     *,
     on: str | Sequence[str] | Sequence[tuple[str, str]],
     time: str | tuple[str, str],
@@ -53,6 +54,8 @@ def join(
     suffix: str = "_right",
 ) -> Stream:
     """Joins two streams on equal keys where `lower ≤ right.time − left.time ≤ upper`.
+
+    Each of them is a streaming DataFrame or the result of another operator.
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late). The result has
@@ -76,7 +79,8 @@ def join(
     keys = _keys(inputs, on)
     times = _times(inputs, time)
     bounds = _bounds(within)
-    delays = _delays(watermark)
+    timed = _chained(left, right)
+    delays = _delays(watermark, frozenset(timed or ()))
     _warn_of_growth(bounds, delays)
     plan = _plan(inputs, keys, times, suffix)
     operator = JoinOperator(
@@ -94,15 +98,36 @@ def join(
             "withinUs": [bounds.lower_us, bounds.upper_us],
         },
     )
-    source = normalise(
-        left,
-        plan.left,
-        right,
-        plan.right,
-        plan.slot_types,
-        with_hash=not plan.layout.hash_from_key,
+    rows = JoinRows(plan.left, plan.right, plan.slot_types, with_hash=not plan.layout.hash_from_key)
+    node = Node(
+        operator=operator,
+        children=_children(left, right, rows),
+        rows=only if timed is None else rows,
+        schema=plan.joined_schema,
+        timed_by=timed or {},
+        replicates=True,
     )
-    return Stream(source, operator, plan.joined_schema, plan.schema)
+    return Stream(node, plan.schema, left.sparkSession)
+
+
+def _chained(left: "DataFrame | Stream", right: "DataFrame | Stream") -> dict[str, int] | None:
+    """The sides that an operator feeds and times, by the number of the child; None: none is fed."""
+    if not isinstance(left, Stream) and not isinstance(right, Stream):
+        return None
+    return {
+        side: number
+        for number, (side, given) in enumerate(((LEFT, left), (RIGHT, right)))
+        if isinstance(given, Stream) and given.node.timing is not None
+    }
+
+
+def _children(
+    left: "DataFrame | Stream", right: "DataFrame | Stream", rows: JoinRows
+) -> tuple[Source | Node, ...]:
+    """Two inputs are one stream of rows from the start, unless an operator feeds one of them."""
+    if isinstance(left, Stream) or isinstance(right, Stream):
+        return tuple(g.node if isinstance(g, Stream) else Source(g) for g in (left, right))
+    return (Source(rows(left, right)),)
 
 
 @dataclass(frozen=True)
@@ -273,14 +298,14 @@ def _bounds(within: Any) -> Bounds:
     return Bounds(-reach, reach)
 
 
-def _delays(watermark: Any) -> Delays:
+def _delays(watermark: Any, given: frozenset[str]) -> Delays:
     pair = watermark if isinstance(watermark, list | tuple) else (watermark, watermark)
     if len(pair) != 2:
         raise bad_argument("watermark", watermark, "a duration, or one per side, or None")
     delays = [None if w is None else parse_duration_us("watermark", w) for w in pair]
     if any(d is not None and d < 0 for d in delays):
         raise bad_argument("watermark", watermark, "a duration of at least 0")
-    return Delays({LEFT: delays[0], RIGHT: delays[1]})
+    return Delays({LEFT: delays[0], RIGHT: delays[1]}, given)
 
 
 def _warn_of_growth(bounds: Bounds, delays: Delays) -> None:

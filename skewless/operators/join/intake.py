@@ -62,7 +62,7 @@ class Intake:
             self._refuse(rows, side, home & bad)
             usable &= ~bad
         seen = home & usable
-        if seen.any():
+        if side not in self._delays.given and seen.any():
             newest = int(times[seen].max())
             self.max_time_us = merged_max(self.max_time_us, {side: newest, OTHER[side]: None})
         late_until = is_late(side, self._watermark_us, self._delays)

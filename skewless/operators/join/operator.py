@@ -6,15 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from skewless.load.report import Report
-from skewless.operators.join.balance import Balance, Round, next_round
+from skewless.operators.control import AnyPolicy, Balance, Round, adopt, detail_of, next_round
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
-from skewless.planning.policy import Policy
 from skewless.routing.cont_rand import ContRandRouter
 from skewless.routing.join_matrix import JoinMatrixRouter
-from skewless.routing.partitions import as_bitmap
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
@@ -24,6 +22,9 @@ from skewless.state.segment import Segment
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
+# How far the watermark of the result lags behind the oldest row that a pair may still have.
+_OUTPUT_LAG_US = 1_000
+
 
 @dataclass(frozen=True)
 class JoinOperator:
@@ -32,7 +33,7 @@ class JoinOperator:
     layout: Layout
     bounds: Bounds
     delays: Delays
-    policy: Policy
+    policy: AnyPolicy
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
 
@@ -46,17 +47,7 @@ class JoinOperator:
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        """The committed state under today's policy; state is shared, so nothing has to move."""
-        route = self._route(cores)
-        same_policy = state.planner["policy"] == self.policy.describe()
-        if same_policy and route.instances == state.route.instances:
-            return state
-        segments = state.segments
-        if route.partitions != state.route.partitions:
-            everywhere = as_bitmap(range(route.partitions))
-            segments = tuple(replace(s, partitions=everywhere) for s in segments)
-        planner = self._planner(Balance.initial(route.instances))
-        return replace(state, route=route, segments=segments, planner=planner)
+        return adopt(self.policy, self._route(cores), state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
@@ -101,6 +92,7 @@ class JoinOperator:
             segments=state.segments,
             merges=tuple(choose_merges(state.segments, keep, self.bounds.window_us(self.delays))),
             drop_bad_rows=drop_bad_rows,
+            detail=detail_of(self.policy),
             faults=faults,
             limits=self.limits,
         )
@@ -126,6 +118,13 @@ class JoinOperator:
             segments=live,
             planner=self._planner(turn.balance, turn),
         )
+
+    def output_watermark_us(self, state: OperatorState) -> int | None:
+        """No later pair has a row of this time or before it, as for Spark's chained joins."""
+        if state.watermark_us is None or None in (self.bounds.lower_us, self.bounds.upper_us):
+            return None
+        wider = max(abs(self.bounds.lower_us or 0), abs(self.bounds.upper_us or 0))
+        return state.watermark_us - wider - _OUTPUT_LAG_US
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
         """What `lastProgress["skewless"]["operators"]` says of this join."""

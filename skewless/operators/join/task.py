@@ -14,6 +14,7 @@ import pyarrow as pa
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.load.counts import TaskCounts
+from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.report import Report, write_report
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Chunks, Limits
@@ -43,6 +44,7 @@ class JoinTask:
     segments: tuple[Segment, ...]
     merges: tuple[Merge, ...]
     drop_bad_rows: bool
+    detail: Detail = STANDING_OUT
     faults: Faults = field(default_factory=Faults)
     limits: Limits = field(default_factory=Limits)
 
@@ -76,7 +78,7 @@ class _Execution:
         self._nonce = uuid.uuid4().hex[:8]
         self._intake = Intake(task.layout, task.delays, task.watermark_us, task.drop_bad_rows)
         self._matches = 0
-        self._counts = TaskCounts(task.route.partitions)
+        self._counts = TaskCounts(task.route.partitions, task.detail)
         self._written: list[Segment] = []
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skewless.load.report import HotKeyLoad, PartitionLoads, Report
-from skewless.operators.join.balance import Balance, next_round
+from skewless.operators.control import Balance, next_round
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
 from skewless.planning.plan import Plan

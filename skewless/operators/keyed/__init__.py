@@ -1,0 +1,1 @@
+"""Work per key: windowed aggregates, self-joins and user functions with state."""

@@ -1,0 +1,189 @@
+"""Checks the arguments of `sk.keyed` and turns them into an operator, before any Spark job."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from skewless.errors import SkewlessError, bad_argument
+from skewless.operators.durations import parse_duration_us
+from skewless.operators.keyed.layout import INPUT
+from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
+from skewless.operators.keyed.process import (
+    Agg,
+    Count,
+    Function,
+    Process,
+    SelfJoin,
+    infer_schemas,
+)
+from skewless.operators.keyed.windows import Duration, SessionWindow, Window, Windows, window_of
+from skewless.planning.auto import Auto
+from skewless.planning.policy import Policy
+from skewless.runtime import types
+from skewless.runtime.dispatch import KeyedRows
+from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.stream import Stream
+from skewless.runtime.topology import Node, Source, only
+from skewless.state.watermark import Delays
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as T
+
+
+class StateGrowsWarning(UserWarning):
+    """The operator keeps something of every key for ever."""
+
+
+def keyed(
+    df: "DataFrame | Stream",
+    by: str | Sequence[str],
+    *,
+    time: str,
+    window: Duration | SessionWindow | None = None,
+    slide: Duration | None = None,
+    process: Count | Agg | SelfJoin | Callable[..., Any],
+    watermark: Duration | None = "0 seconds",
+    balance: Policy | None = None,
+    schema: "str | T.StructType | pa.Schema | None" = None,
+    state_schema: "str | T.StructType | pa.Schema | None" = None,
+) -> Stream:
+    """Works on the rows of every key, in windows of event time or without.
+
+    `process` is `sk.Count()`, `sk.Agg({"total": ("sum", "amount")})`, `sk.SelfJoin(within=...)`, or
+    a function `fn(batch, state) -> (out, state)` on Arrow tables, called once per instance and
+    batch with all keys at once. `window` is a duration (with `slide`: sliding windows) or
+    `sk.SessionWindow(gap)`; `watermark` the allowed lateness (None: never late). What a function
+    gives and keeps is found by calling it on an empty batch, unless `schema` and `state_schema`
+    say it.
+
+        counts = sk.keyed(words, "word", time="at", window="1 minute", process=sk.Count())
+        query = counts.writeStream.format("parquet").option("checkpointLocation", c).start(path)
+    """
+    given = read_input("df", df)
+    names = _by(given, by)
+    at = _time(given, time)
+    if at in names:
+        raise bad_argument("by", at, "columns other than the event time")
+    windows = window_of(window, slide)
+    delay = None if watermark is None else parse_duration_us("watermark", watermark)
+    if delay is not None and delay < 0:
+        raise bad_argument("watermark", watermark, "a duration of at least 0")
+    policy = Auto() if balance is None else balance
+    if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
+        raise bad_argument("balance", balance, "a policy such as sk.Mixed(instances=4)")
+    arrow = types.arrow_schema(given.schema)
+    work = _process(process, arrow, windows, schema, state_schema)
+    mode = default_mode(work, windows)
+    _warn_of_growth(work, windows, delay)
+    layout = layout_of(
+        arrow,
+        names,
+        at,
+        work,
+        hash_is_key=types.hashes_one_to_one([given.type_of(n) for n in names]),
+    )
+    timed = isinstance(df, Stream) and df.node.timing is not None
+    operator = KeyedOperator(
+        layout=layout,
+        process=work,
+        window=windows,
+        delays=Delays({INPUT: delay}, frozenset([INPUT] if timed else [])),
+        policy=policy,
+        fingerprint={
+            "operator": "keyed",
+            "input": given.described(),
+            "by": list(names),
+            "time": at,
+            "window": None if windows is None else windows.describe(),
+            **work.describe(),
+            "outputMode": mode,
+        },
+        mode=mode,
+    )
+    rows = KeyedRows(names, at, layout.payload)
+    result = types.spark_schema(operator.output_schema)
+    node = Node(
+        operator=operator,
+        children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
+        rows=rows if isinstance(df, Stream) else only,
+        schema=result,
+        timed_by={INPUT: 0} if timed else {},
+    )
+    return Stream(node, result, df.sparkSession)
+
+
+def _by(given: Input, by: Any) -> tuple[str, ...]:
+    listed = [by] if isinstance(by, str) else by
+    if not isinstance(listed, list | tuple) or not listed:
+        raise bad_argument("by", by, "a column name or a list of names")
+    names = tuple(given.resolve("by", name) for name in listed)
+    if len(set(names)) < len(names):
+        raise bad_argument("by", by, "each column once")
+    for name in names:
+        kind = given.type_of(name)
+        if types.common_key_type(kind, kind) is None:
+            raise SkewlessError(
+                f"by: column {name!r} is {kind.simpleString()}, which is no plain comparable type; "
+                "cast it, or group by parts of it"
+            )
+    return names
+
+
+def _time(given: Input, time: Any) -> str:
+    name = given.resolve("time", time)
+    kind = given.type_of(name)
+    if not types.is_event_time(kind):
+        raise SkewlessError(
+            f"time: column {name!r} is {kind.simpleString()}; takes a timestamp column "
+            "(to_timestamp makes one; of a window take its end: "
+            '.transform(lambda df: df.withColumn("at", F.col("window.end"))))'
+        )
+    return name
+
+
+def _process(
+    process: Any,
+    schema: "pa.Schema",
+    windows: Window,
+    out: Any,
+    state: Any,
+) -> Process:
+    if isinstance(process, Count | Agg | SelfJoin):
+        for name, value in (("schema", out), ("state_schema", state)):
+            if value is not None:
+                raise bad_argument(name, value, "None, unless process is a function")
+        return process
+    if not callable(process) or isinstance(process, type):
+        raise bad_argument(
+            "process",
+            process,
+            "sk.Count(), sk.Agg({...}), sk.SelfJoin(within=...) or fn(batch, state)",
+        )
+    kept = None if state is None else types.as_arrow_schema("state_schema", state)
+    if out is not None:
+        return Function(process, types.as_arrow_schema("schema", out), kept)
+    seen = schema
+    if isinstance(windows, Windows):
+        import pyarrow as pa
+
+        moment = pa.timestamp("us", tz="UTC")
+        seen = schema.append(
+            pa.field(windows.column, pa.struct([("start", moment), ("end", moment)]))
+        )
+    found, inferred = infer_schemas(process, seen)
+    return Function(process, found, inferred if kept is None else kept)
+
+
+def _warn_of_growth(process: Process, windows: Window, delay: int | None) -> None:
+    if windows is not None and delay is not None:
+        return
+    if isinstance(process, SelfJoin) and delay is not None:
+        return
+    why = "there is no window" if windows is None else "no row is ever late (watermark None)"
+    if isinstance(process, SelfJoin):
+        why = "no row is ever late (watermark None)"
+    warnings.warn(
+        f"the state of every key is kept without bound: {why}", StateGrowsWarning, stacklevel=3
+    )

@@ -1,0 +1,140 @@
+"""Takes in the rows of one instance: counts what is late or bad, hands on the rest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.kernels.groups import Mask, without_negative_zero
+from skewless.kernels.intervals import MAX_TIME
+from skewless.kernels.ordering import HashArray, TimeArray
+from skewless.operators.join.intake import BadRowError, gather, without_control
+from skewless.operators.join.layout import INSTANCE, SIDE
+from skewless.operators.keyed.layout import HASH, TIME, Layout
+from skewless.state.segment import times_us
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that can be worked with; event times in microseconds."""
+
+    hashes: HashArray
+    times: TimeArray
+    columns: pa.RecordBatch  # the travelling columns
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+class Intake:
+    """Counts over all the rows of one instance's batch."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        late_until_us: int | None,
+        *,
+        drop_bad_rows: bool,
+        drop_null_keys: bool,
+        reads_time: bool = True,
+    ) -> None:
+        self._layout = layout
+        self._late_until_us = late_until_us
+        self._drop_bad_rows = drop_bad_rows
+        self._drop_null_keys = drop_null_keys
+        self._reads_time = reads_time  # else an operator upstream tells how far time has come
+        self.rows = 0
+        self.late = 0
+        self.null_keys = 0
+        self.bad_rows = 0
+        self.max_time_us: int | None = None
+
+    def pieces(
+        self, batches: Iterator[pa.RecordBatch], run_bytes: int
+    ) -> Iterator[tuple[Rows, int | None, bool]]:
+        """The input in pieces of about `run_bytes`: with the instance if the rows tell it, and
+        whether the piece is the last."""
+        for gathered, last in gather(batches, run_bytes):
+            named = None
+            if SIDE in gathered.schema.names:
+                gathered, named = without_control(gathered)
+            yield self._usable(gathered), named, last
+
+    def _usable(self, batch: pa.RecordBatch) -> Rows:
+        wanted = self._layout.travelling
+        self.rows += batch.num_rows
+        hashes = batch.column(HASH).to_numpy().view(np.uint64)
+        columns = batch.select(wanted.names)
+        if not columns.schema.equals(wanted):
+            # Another time zone of the session, large or small text offsets.
+            columns = columns.cast(wanted)
+        times, usable = self._times(columns)
+        if self._reads_time and usable.any():
+            newest = int(times[usable].max())
+            seen = self.max_time_us
+            self.max_time_us = newest if seen is None else max(newest, seen)
+        if self._late_until_us is not None:
+            late = usable & (times <= self._late_until_us)
+            self.late += int(late.sum())
+            usable &= ~late
+        if self._drop_null_keys:
+            null = usable & self._any_null_key(columns)
+            self.null_keys += int(null.sum())
+            usable &= ~null
+        if not usable.all():
+            hashes, times = hashes[usable], times[usable]
+            columns = columns.filter(pa.array(usable))
+        return Rows(hashes, times, self._compared(columns))
+
+    def _times(self, columns: pa.RecordBatch) -> tuple[TimeArray, Mask]:
+        """Event times in microseconds, and which rows have one that can be used."""
+        column = columns.column(TIME)
+        usable = column.is_valid().to_numpy(zero_copy_only=False).copy()
+        if column.null_count:
+            column = column.fill_null(pa.scalar(0, column.type))
+        times = times_us(column)
+        usable &= (times > -MAX_TIME) & (times < MAX_TIME)
+        self._refuse(columns, ~usable)
+        return times, usable
+
+    def _refuse(self, columns: pa.RecordBatch, bad: Mask) -> None:
+        count = int(bad.sum())
+        self.bad_rows += count
+        if not count or self._drop_bad_rows:
+            return
+        at = int(np.flatnonzero(bad)[0])
+        shown = {n: columns.column(c)[at].as_py() for n, c in self._layout.sources.items()}
+        raise BadRowError(
+            "bad row: the input has a row whose event time is null, or too far from 1970: "
+            f"{shown} ({count} such rows in this task). Mend the input, or start with "
+            '.option("badRows", "drop")'
+        )
+
+    def _any_null_key(self, columns: pa.RecordBatch) -> Mask:
+        null = np.zeros(columns.num_rows, np.bool_)
+        for key in self._layout.keys:
+            if columns.column(key).null_count:
+                null |= columns.column(key).is_null().to_numpy(zero_copy_only=False)
+        return null
+
+    def _compared(self, columns: pa.RecordBatch) -> pa.RecordBatch:
+        """Keys in the form in which they are grouped and shown."""
+        for key in self._layout.keys:
+            column = columns.column(key)
+            if pa.types.is_floating(column.type):
+                place = columns.schema.get_field_index(key)
+                columns = columns.set_column(place, key, without_negative_zero(column))
+        return columns
+
+
+def named_instance(batches: Iterator[pa.RecordBatch]) -> int | None:
+    """The instance that the rows name, where they do.
+
+    All of them are read: Spark does not use a worker again that has left some of its input.
+    """
+    named = None
+    for batch in batches:
+        if batch.num_rows and INSTANCE in batch.schema.names:
+            named = int(batch.column(INSTANCE)[0].as_py())
+    return named

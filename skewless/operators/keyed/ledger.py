@@ -1,0 +1,160 @@
+"""What every keyed task keeps account of: segments read and written, merges, the report."""
+
+import resource
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.kernels.groups import Mask
+from skewless.kernels.ordering import HashArray, IndexArray
+from skewless.kernels.runs import SortedRun
+from skewless.load.counts import TaskCounts
+from skewless.load.heavy import STANDING_OUT, Detail
+from skewless.load.report import Report, write_report
+from skewless.operators.join.chunks import Limits
+from skewless.operators.keyed.intake import Intake
+from skewless.operators.keyed.layout import DUE, INPUT
+from skewless.routing.route import Route
+from skewless.state.compaction import Merge
+from skewless.state.naming import BatchNames
+from skewless.state.segment import Segment, open_segment, write_segment
+from skewless.state.storage import Storage
+
+# Reports and planners know the rows of two sides; those of a single input count as the left's.
+COUNTED_AS = "left"
+Combine = Callable[[Merge, list[SortedRun]], SortedRun | None]
+
+
+class Ledger:
+    """The account of one instance's pass over its rows of one batch."""
+
+    def __init__(
+        self, storage: Storage, names: BatchNames, route: Route, detail: Detail = STANDING_OUT
+    ) -> None:
+        self._storage = storage
+        self._names = names
+        self._route = route
+        self._wall = time.perf_counter()
+        self._cpu = time.process_time()
+        # The order of arrival decides how rows of equal time lie: a report must name only files
+        # that its own run has written.
+        self._nonce = uuid.uuid4().hex[:8]
+        self._counts = TaskCounts(route.partitions, detail)
+        self._matches = 0
+        self.written: list[Segment] = []
+        self._replaced: list[str] = []
+
+    def count_rows(self, hashes: HashArray) -> None:
+        """The rows that came in, in any order."""
+        if len(hashes):
+            self._counts.add_rows(COUNTED_AS, np.sort(hashes))
+
+    def count_matches(self, sorted_hashes: HashArray, counts: IndexArray) -> None:
+        """How much the rows of these hashes gave."""
+        if len(sorted_hashes):
+            self._matches += int(counts.sum())
+            self._counts.add_matches(sorted_hashes, counts)
+
+    def store(self, instance: int, side: str, run: SortedRun) -> None:
+        """Writes the rows of this batch; a run without rows leaves no file."""
+        if len(run):
+            batch = self._names.batch
+            part = f"{self._nonce}-{len(self.written):04d}"
+            self._write(instance, side, run, part, instance, 0, (batch, batch))
+
+    def merge(self, instance: int, merges: Sequence[Merge], combine: Combine) -> None:
+        """Does this instance's merges; `combine` gives the rows that live on, or None."""
+        mine = [m for m in merges if m.instance % self._route.instances == instance]
+        for number, merge in enumerate(mine):
+            combined = combine(merge, [open_segment(self._storage, s, DUE) for s in merge.segments])
+            self._replaced += [s.name for s in merge.segments]
+            if combined is None or not len(combined):
+                continue
+            self._write(
+                instance,
+                merge.side,
+                combined,
+                f"{self._nonce}-m{number:03d}",
+                merge.instance,
+                1 + max(s.level for s in merge.segments),
+                (
+                    min(s.first_batch for s in merge.segments),
+                    max(s.last_batch for s in merge.segments),
+                ),
+            )
+
+    def close(self, instance: int, intake: Intake) -> None:
+        """Leaves the report behind: the batch is done."""
+        report = Report(
+            instance=instance,
+            rows={INPUT: intake.rows},
+            replicas={INPUT: 0},
+            late={INPUT: intake.late},
+            null_keys={INPUT: intake.null_keys},
+            bad_rows={INPUT: intake.bad_rows},
+            max_time_us={INPUT: intake.max_time_us},
+            matches=self._matches,
+            cpu_ms=1e3 * (time.process_time() - self._cpu),
+            wall_ms=1e3 * (time.perf_counter() - self._wall),
+            peak_memory_bytes=_peak_memory_bytes(),
+            segments=self.written,
+            replaced=self._replaced,
+            partitions=self._counts.partitions(),
+            hot_keys=self._counts.hot_keys(),
+        )
+        write_report(self._storage, self._names.report(instance), report)
+
+    def _write(
+        self,
+        instance: int,
+        side: str,
+        run: SortedRun,
+        part: str,
+        owner: int,
+        level: int,
+        batches: tuple[int, int],
+    ) -> None:
+        self.written.append(
+            write_segment(
+                self._storage,
+                self._names.segment(instance, side, part),
+                run,
+                side=side,
+                instance=owner,
+                level=level,
+                batches=batches,
+                partitions=self._route.partitions,
+            )
+        )
+
+
+def live(run: SortedRun, keep_from_us: int | None) -> SortedRun:
+    """The rows of a run that are not dead."""
+    if keep_from_us is None or not len(run):
+        return run
+    return kept(run, run.times >= keep_from_us)
+
+
+def kept(run: SortedRun, mask: Mask) -> SortedRun:
+    if mask.all():
+        return run
+    return SortedRun(
+        run.hashes[mask], run.times[mask], run.rows.filter(pa.array(mask)), run.mixed_keys
+    )
+
+
+def bounded(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that are not too large to hand over."""
+    width = max(1.0, batch.nbytes / max(1, batch.num_rows))
+    size = int(max(1, min(limits.chunk_rows, limits.chunk_bytes / width)))
+    for begin in range(0, batch.num_rows, size):
+        yield batch.slice(begin, size)
+
+
+def _peak_memory_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,85 @@
+"""What one instance does with its rows of one batch: add up, pair or call, store, report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from skewless.load.heavy import STANDING_OUT, Detail
+from skewless.operators.join.chunks import Limits
+from skewless.operators.keyed.aggregating import Aggregating
+from skewless.operators.keyed.calling import Calling
+from skewless.operators.keyed.intake import Intake
+from skewless.operators.keyed.layout import INPUT, Layout
+from skewless.operators.keyed.ledger import Ledger
+from skewless.operators.keyed.lifetimes import Lifetimes
+from skewless.operators.keyed.pairing import Pairing
+from skewless.operators.keyed.process import Function, Process, SelfJoin
+from skewless.operators.keyed.windows import Window
+from skewless.routing.route import Route
+from skewless.state.compaction import Merge
+from skewless.state.faults import Faults
+from skewless.state.naming import BatchNames
+from skewless.state.segment import Segment
+from skewless.state.storage import Storage
+from skewless.state.watermark import Delays
+
+
+@dataclass(frozen=True)
+class KeyedTask:
+    """Everything a task needs; the same for all instances of a batch, and picklable."""
+
+    storage: Storage
+    names: BatchNames
+    layout: Layout
+    process: Process
+    window: Window
+    mode: str
+    delays: Delays
+    route: Route
+    watermark_us: int | None  # what is due up to here has been given out
+    previous_us: int | None  # the watermark a batch earlier
+    max_time_us: int | None
+    segments: tuple[Segment, ...]
+    merges: tuple[Merge, ...]
+    drop_bad_rows: bool
+    detail: Detail = STANDING_OUT
+    faults: Faults = field(default_factory=Faults)
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def lifetimes(self) -> Lifetimes:
+        return Lifetimes(self.process, self.window, self.delays.by_side[INPUT])
+
+    def run(
+        self, instance: int | None, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields what one instance has to give at once, then writes its segments and its report.
+
+        `instance` is None where only the rows can tell: then every row carries it.
+        """
+        intake = Intake(
+            self.layout,
+            None if self.delays.by_side[INPUT] is None else self.watermark_us,
+            drop_bad_rows=self.drop_bad_rows,
+            drop_null_keys=isinstance(self.process, SelfJoin),
+            reads_time=INPUT not in self.delays.given,
+        )
+        ledger = Ledger(self.storage, self.names, self.route, self.detail)
+        work: Aggregating | Pairing | Calling
+        if isinstance(self.process, SelfJoin):
+            work = Pairing(self, self.process, intake, ledger)
+        elif isinstance(self.process, Function):
+            work = Calling(self, self.process, intake, ledger)
+        else:
+            work = Aggregating(self, self.process.measures, intake, ledger)
+        for rows, named, last in intake.pieces(batches, work.run_bytes):
+            self.faults.reach("in_task", self.names.batch)
+            instance = named if instance is None else instance
+            assert instance is not None, "every row names the instance where its task does not"
+            ledger.count_rows(rows.hashes)
+            yield from work.take(instance, rows, last)
+        assert instance is not None, "an empty instance is told which one it is"
+        yield from work.finish(instance)
+        ledger.merge(instance, self.merges, work.combine)
+        ledger.close(instance, intake)

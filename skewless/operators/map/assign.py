@@ -1,0 +1,38 @@
+"""What an input partition does with its rows: names the instance of each by its estimated cost."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.operators.join.layout import HASH, INSTANCE
+from skewless.planning.shuffle.policy import Dealing
+
+
+@dataclass(frozen=True)
+class AssignTask:
+    """The same for all partitions of a batch, and picklable.
+
+    Deterministic: a task that Spark runs again sends every row where it went the first time.
+    """
+
+    dealing: Dealing
+    batch: int
+
+    def run(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows with one more column. Loads are carried from one Arrow batch to the next."""
+        dealing = self.dealing
+        # Neighbouring partitions begin with neighbouring instances, and each batch one further on.
+        offset = (partition + self.batch) % dealing.instances
+        loads = np.zeros(dealing.instances)
+        dealt = 0
+        for batch in batches:
+            if dealing.sketches:
+                hashes = batch.column(HASH).to_numpy().view(np.uint64)
+                assigned, loads = dealing.assign(hashes, loads, offset)
+            else:
+                turns = np.arange(batch.num_rows) + (offset + dealt)
+                assigned = (turns % dealing.instances).astype(np.int32)
+                dealt += batch.num_rows
+            yield batch.append_column(INSTANCE, pa.array(assigned, pa.int32()))

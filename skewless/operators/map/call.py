@@ -1,0 +1,126 @@
+"""Checks the arguments of `sk.map` and turns them into an operator, before any Spark job."""
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from skewless.errors import bad_argument
+from skewless.operators.durations import parse_duration_us
+from skewless.operators.map.function import MapFunction
+from skewless.operators.map.layout import MapLayout
+from skewless.operators.map.operator import MapOperator
+from skewless.planning.leastwork import LeastWork
+from skewless.planning.shuffle.policy import ShufflePolicy
+from skewless.runtime import types
+from skewless.runtime.dispatch import MapRows
+from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.stream import Stream
+from skewless.runtime.topology import Node, Source, only
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as T
+
+_ARROW = (pa.RecordBatch, pa.Table)
+
+
+def map(
+    df: "DataFrame | Stream",
+    fn: Callable[..., Any],
+    schema: "str | T.StructType | pa.Schema",
+    *,
+    cost_key: str | Sequence[str],
+    balance: ShufflePolicy | None = None,
+    per_row: bool | None = None,
+    concurrency: int = 1,
+    ordered: bool = True,
+    retries: int = 0,
+    timeout: str | timedelta | None = None,
+) -> Stream:
+    """Applies a function whose time depends on the row, so that all instances are done together.
+
+    `fn` takes and gives Arrow record batches, or, when the work per row is long, takes one row as a
+    dictionary and gives one, a list of them, or None. `per_row` says which; by default it is found
+    out by calling `fn` on an empty record batch. `cost_key` names the column or columns that drive
+    the cost. Per row, `concurrency` calls are in flight at once in every instance (threads, or one
+    event loop for a coroutine function), in order or not; a call that fails is made again up to
+    `retries` times, one that takes longer than `timeout` fails.
+
+        enriched = sk.map(tweets, look_up, "id long, entity string", cost_key="mention",
+                          concurrency=8, retries=2, timeout="5 seconds")
+    """
+    given = read_input("df", df)
+    keys = _cost_key(given, cost_key)
+    result = types.as_arrow_schema("schema", schema)
+    policy = LeastWork() if balance is None else balance
+    if not callable(getattr(policy, "dealing", None)) or isinstance(policy, type):
+        raise bad_argument("balance", balance, "sk.LeastWork(), sk.Posg() or sk.RoundRobin()")
+    if per_row is None:
+        per_row = concurrency != 1 or retries != 0 or timeout is not None
+        per_row = per_row or _takes_rows(fn, types.arrow_schema(given.schema))
+    limit = None if timeout is None else parse_duration_us("timeout", timeout) / 1e6
+    layout = MapLayout(tuple(given.names))
+    operator = MapOperator(
+        layout=layout,
+        schema=result,
+        function=MapFunction(fn, per_row, concurrency, ordered, retries, limit),
+        policy=policy,
+        fingerprint={
+            "operator": "map",
+            "input": given.described(),
+            "costKey": list(keys),
+            "schema": [[f.name, str(f.type)] for f in result],
+        },
+    )
+    rows = MapRows(keys, layout.columns)
+    shown = types.spark_schema(result)
+    node = Node(
+        operator=operator,
+        children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
+        rows=rows if isinstance(df, Stream) else only,
+        schema=shown,
+        keeps_time=True,
+    )
+    return Stream(node, shown, df.sparkSession)
+
+
+def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:
+    listed = [cost_key] if isinstance(cost_key, str) else cost_key
+    if not isinstance(listed, list | tuple) or not listed:
+        raise bad_argument("cost_key", cost_key, "a column name or a list of names")
+    names = tuple(given.resolve("cost_key", name) for name in listed)
+    for name in names:
+        if not types.is_hashable(given.type_of(name)):
+            raise bad_argument(
+                "cost_key", name, "columns that Spark can hash: no maps, no variants"
+            )
+    return names
+
+
+def _takes_rows(fn: Any, schema: pa.Schema) -> bool:
+    """Whether a function is for single rows: by what it is annotated with, else by trying it."""
+    if not callable(fn):
+        raise bad_argument("fn", fn, "a function")
+    if inspect.iscoroutinefunction(fn):
+        return True
+    try:
+        first = next(iter(typing.get_type_hints(fn).values()), None)
+    except (NameError, TypeError):
+        first = None
+    origin = typing.get_origin(first) or first
+    if isinstance(origin, type):
+        if issubclass(origin, _ARROW):
+            return False
+        if issubclass(origin, Mapping):
+            return True
+    try:
+        result = fn(pa.RecordBatch.from_pylist([], schema))
+        if isinstance(result, Iterator):
+            result = next(result, pa.RecordBatch.from_pylist([], schema))
+    except Exception:
+        return True  # it wants something else than a record batch
+    return not isinstance(result, (*_ARROW, list))

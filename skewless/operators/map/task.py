@@ -1,0 +1,216 @@
+"""What one instance does with its rows of one batch: call the function, time it, report."""
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.errors import SkewlessError
+from skewless.load.report import Report, write_report
+from skewless.load.sketches import CostSketch, Hashes
+from skewless.operators.map.assign import AssignTask
+from skewless.operators.map.function import MapFunction
+from skewless.operators.map.layout import MapLayout
+from skewless.operators.map.output import batch_of_rows, batches_of, rows_of
+from skewless.operators.map.probes import CallTimes, probes
+from skewless.operators.map.rows import Outcome, Row, RowTimeoutError, call_rows
+from skewless.state.faults import Faults
+from skewless.state.naming import BatchNames
+from skewless.state.storage import Storage
+
+INPUT = "input"
+# Results of single rows are handed over, and their times learned, so many at a time.
+_ROWS_AT_ONCE = 1024
+_CALLS_AT_ONCE = 512
+_SHOWN = 1_000
+
+
+class MapRowError(SkewlessError):
+    """The function of a map failed on a row, while the option badRows says "fail"."""
+
+
+@dataclass(frozen=True)
+class MapTask:
+    """Everything a task needs; the same for all instances of a batch, and picklable."""
+
+    storage: Storage
+    names: BatchNames
+    layout: MapLayout
+    schema: pa.Schema  # of the output
+    function: MapFunction
+    assign: AssignTask  # what sends rows here, and what it thinks that they cost
+    blank: CostSketch | None  # None: nothing has to be learned
+    drop_bad_rows: bool
+    faults: Faults = field(default_factory=Faults)
+    clock: Callable[[], float] = time.perf_counter
+
+    def run(
+        self, instance: int | None, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the results of one instance, then writes its report.
+
+        `instance` is None where only the rows can tell: then every row carries it.
+        """
+        yield from _Execution(self, instance).run(batches)
+
+
+class _Execution:
+    """One pass over one instance's rows."""
+
+    def __init__(self, task: MapTask, instance: int | None) -> None:
+        self._task = task
+        self._instance = instance
+        self._wall = task.clock()
+        self._cpu = time.process_time()
+        self._sketch = task.blank
+        self._rows = self._bad_rows = self._output_rows = 0
+        self._busy_ms = self._estimated_ms = 0.0
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        unpacked = self._unpacked(batches)
+        results = self._by_row(unpacked) if task.function.per_row else self._by_batch(unpacked)
+        for result in results:
+            self._output_rows += result.num_rows
+            if result.num_rows:
+                yield result
+        assert self._instance is not None, "an empty instance is told which one it is"
+        write_report(task.storage, task.names.report(self._instance), self._report(self._instance))
+
+    def _unpacked(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.RecordBatch, Hashes]]:
+        task = self._task
+        for batch in batches:
+            task.faults.reach("in_task", task.names.batch)
+            rows, hashes, named = task.layout.unpack(batch)
+            self._instance = named if self._instance is None else self._instance
+            self._rows += rows.num_rows
+            if rows.num_rows:
+                yield rows, hashes
+
+    def _by_batch(
+        self, unpacked: Iterator[tuple[pa.RecordBatch, Hashes]]
+    ) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        learns = self._sketch is not None
+        calls = CallTimes()
+        salt = (task.names.batch << 32) + ((self._instance or 0) << 16)
+        for rows, hashes in unpacked:
+            pieces = iter([(rows, hashes)])
+            if learns:
+                # Another mixture of keys for every batch, instance and Arrow batch.
+                salt += 1
+                pieces = probes(rows, hashes, salt)
+            for piece, keys in pieces:
+                began = task.clock()
+                # A lazy result works while it is consumed, and that belongs to the call.
+                found = list(batches_of(task.function.fn(piece), task.schema))
+                took_ms = 1e3 * (task.clock() - began)
+                self._busy_ms += took_ms
+                if learns:
+                    calls.add(keys, took_ms)
+                    if len(calls) >= _CALLS_AT_ONCE:
+                        self._learn_calls(calls)
+                        calls = CallTimes()
+                yield from found
+        self._learn_calls(calls)
+
+    def _learn_calls(self, calls: CallTimes) -> None:
+        if self._sketch is None or not len(calls):
+            return
+        keys = calls.keys()
+        estimates = self._task.assign.dealing.mean_costs(keys)
+        rows, times = calls.explain(estimates)
+        self._estimated_ms += float(rows @ estimates)
+        self._sketch = self._sketch.update_items(keys, rows, times)
+
+    def _by_row(
+        self, unpacked: Iterator[tuple[pa.RecordBatch, Hashes]]
+    ) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        rows = (
+            Row(key, values)
+            for batch, hashes in unpacked
+            for key, values in zip(hashes.tolist(), batch.to_pylist(), strict=True)
+        )
+        results: list[Mapping[str, Any]] = []
+        keys: list[int] = []
+        took_ms: list[float] = []
+        outcomes = call_rows(task.function, rows, task.clock)
+        try:
+            for outcome in outcomes:
+                keys.append(outcome.row.hash)
+                took_ms.append(1e3 * outcome.took_s)
+                results += self._accepted(outcome)
+                if len(keys) >= _ROWS_AT_ONCE or len(results) >= _ROWS_AT_ONCE:
+                    self._learn_rows(keys, took_ms)
+                    yield batch_of_rows(results, task.schema)
+                    results, keys, took_ms = [], [], []
+        finally:
+            # Also when nobody wants more: calls in flight must not outlive the task.
+            outcomes.close()  # type: ignore[attr-defined]
+        self._learn_rows(keys, took_ms)
+        yield batch_of_rows(results, task.schema)
+
+    def _accepted(self, outcome: Outcome) -> Any:
+        """The rows that a call gave; none where it failed and that is allowed."""
+        failure = outcome.failure
+        if failure is None:
+            return rows_of(outcome.result)
+        self._bad_rows += 1
+        if self._task.drop_bad_rows:
+            return ()
+        what = str(failure)
+        if not isinstance(failure, RowTimeoutError):
+            what = f"fn raised {type(failure).__name__}: {failure}"
+        shown = repr(outcome.row.values)
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}…"
+        tries = self._task.function.retries + 1
+        often = f" (tried {tries} times)" if tries > 1 else ""
+        raise MapRowError(
+            f"bad row: {what}{often}; the row: {shown}. Mend the function or the input, or start "
+            'with .option("badRows", "drop")'
+        ) from failure
+
+    def _learn_rows(self, keys: list[int], took_ms: list[float]) -> None:
+        times = np.array(took_ms, np.float64)
+        self._busy_ms += float(times.sum())
+        if self._sketch is None or not keys:
+            return
+        hashes = np.array(keys, np.uint64)
+        self._estimated_ms += float(self._task.assign.dealing.mean_costs(hashes).sum())
+        self._sketch = self._sketch.update(hashes, times)
+
+    def _report(self, instance: int) -> Report:
+        return Report(
+            instance=instance,
+            rows={INPUT: self._rows},
+            replicas={},
+            late={},
+            null_keys={},
+            bad_rows={INPUT: self._bad_rows},
+            max_time_us={},
+            matches=self._output_rows,
+            cpu_ms=1e3 * (time.process_time() - self._cpu),
+            wall_ms=1e3 * (self._task.clock() - self._wall),
+            peak_memory_bytes=_peak_memory_bytes(),
+            segments=[],
+            replaced=[],
+            costs={
+                "busyMs": self._busy_ms,
+                "estimatedMs": self._estimated_ms,
+                "sketch": None if self._sketch is None else self._sketch.to_json(),
+            },
+        )
+
+
+def _peak_memory_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,91 @@
+"""POSG, the paper's policy: a sketch per instance, sent when stable; greedy by cumulated time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skewless.load.sketches import CostSketch, SketchShape, instability
+from skewless.planning.policy import check_instances, check_number, check_whole
+from skewless.planning.shuffle.policy import Dealing, InstanceWork
+
+
+@dataclass(frozen=True)
+class Posg:
+    """Proactive Online Shuffle Grouping.
+
+    An instance sends its sketch (`epsilon`, `delta`) once two snapshots, `window` tuples apart,
+    differ by no more than `mu`; until all have sent one, rows are dealt out in turn.
+
+    On micro-batches an instance looks at its sketch when a batch ends, and every instance is idle
+    when one begins: the cumulated times start from zero, and nothing has to be synchronised.
+
+    >>> Posg(instances=5).blank().shape
+    SketchShape(rows=4, columns=55, seed=0)
+    """
+
+    instances: int | None = None
+    window: int = 1024
+    mu: float = 0.05
+    epsilon: float = 0.05
+    delta: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.instances is not None:
+            check_instances(self.instances)
+        check_whole("window", self.window, 1, 2**40)
+        check_number("mu", self.mu, 0.0)
+        check_number("epsilon", self.epsilon, 0.0, 1.0)
+        check_number("delta", self.delta, 0.0, 0.99)
+
+    def count(self, cores: int) -> int:
+        return max(1, cores) if self.instances is None else self.instances
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "policy": "Posg",
+            "instances": self.instances,
+            "window": self.window,
+            "mu": self.mu,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
+
+    def blank(self) -> CostSketch:
+        return CostSketch.empty(SketchShape.within(self.epsilon, self.delta))
+
+    def initial(self, instances: int) -> dict[str, Any]:
+        nothing = {"building": None, "snapshot": None, "executed": 0, "sent": None}
+        return {"instances": [dict(nothing) for _ in range(instances)]}
+
+    def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
+        machines = [dict(machine) for machine in memory["instances"]]
+        if len(machines) != len(work):  # restarted with another number of instances
+            machines = self.initial(len(work))["instances"]
+        for w in work:
+            machines[w.instance] = self._step(machines[w.instance], w)
+        return {"instances": machines}
+
+    def _step(self, machine: dict[str, Any], work: InstanceWork) -> dict[str, Any]:
+        """The instance's state machine (Fig. 2); a snapshot means that it is STABILIZING."""
+        sketch = work.sketch
+        if machine["building"] is not None:
+            sketch = CostSketch.from_json(machine["building"]).merge(sketch)
+        executed = machine["executed"] + work.rows
+        sent, snapshot = machine["sent"], machine["snapshot"]
+        if executed < self.window:
+            return {**machine, "building": sketch.to_json(), "executed": executed}
+        if snapshot is not None:
+            before = CostSketch.from_json(snapshot).snapshot()
+            if instability(before, sketch.snapshot()) <= self.mu:
+                # Sent, and forgotten: a change of the costs is noticed in the next sketch.
+                sent = sketch.to_json()
+                return {"building": None, "snapshot": None, "executed": 0, "sent": sent}
+        packed = sketch.to_json()
+        return {"building": packed, "snapshot": packed, "executed": 0, "sent": sent}
+
+    def dealing(self, memory: dict[str, Any], instances: int) -> Dealing:
+        sent = [machine["sent"] for machine in memory["instances"]]
+        if len(sent) != instances or any(sketch is None for sketch in sent):
+            return Dealing(instances)
+        sketches = tuple(CostSketch.from_json(sketch) for sketch in sent)
+        return Dealing(instances, sketches, heaviest_first=False)

@@ -1,0 +1,123 @@
+"""The operators of a query and how rows flow between them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from skewless.runtime.engine import Operator
+
+Transform = Callable[[DataFrame], DataFrame]
+# The columns of several inputs in one stream: which input a row is of, and the row.
+_INPUT = "input"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A streaming DataFrame; its rows are as the operator above takes them."""
+
+    frame: DataFrame
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator, what it reads, and ordinary code on its result."""
+
+    operator: Operator
+    children: tuple["Source | Node", ...]
+    rows: Callable[..., DataFrame]  # the children's rows as one frame of the operator's columns
+    schema: T.StructType  # of what its tasks give
+    transforms: tuple[Transform, ...] = ()
+    # Sides whose progress in event time is that of the child of this number.
+    timed_by: Mapping[str, int] = field(default_factory=dict)
+    # Whether rows of a split key visit all its instances.
+    replicates: bool = False
+    # Whether event time goes through unchanged: a map neither delays rows nor waits for any.
+    keeps_time: bool = False
+
+    @property
+    def timing(self) -> "Node | None":
+        """The operator whose watermark that of the result follows; None: its rows tell."""
+        if not self.keeps_time:
+            return self
+        (child,) = self.children
+        return child.timing if isinstance(child, Node) else None
+
+
+def only(frame: DataFrame) -> DataFrame:
+    """The rows of a single child, which are the operator's columns already."""
+    return frame
+
+
+@dataclass(frozen=True)
+class Topology:
+    """All operators under the last one, each after those that it reads."""
+
+    nodes: tuple[Node, ...]
+    sources: tuple[Source, ...]
+
+    @staticmethod
+    def of(last: Node) -> "Topology":
+        # A stream may be read twice; it is still one operator.
+        nodes = tuple({id(node): node for node in _below(last)}.values())
+        sources = [c for node in nodes for c in node.children if isinstance(c, Source)]
+        return Topology(nodes, tuple({id(s): s for s in sources}.values()))
+
+    def number(self, node: Node) -> int:
+        return next(i for i, n in enumerate(self.nodes) if n is node)
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return tuple(node.operator for node in self.nodes)
+
+    @property
+    def upstream(self) -> tuple[dict[str, int], ...]:
+        """For every operator: side → the operator that its progress in event time comes from."""
+        return tuple(
+            {side: self._timing(node.children[c]) for side, c in node.timed_by.items()}
+            for node in self.nodes
+        )
+
+    def _timing(self, child: "Source | Node") -> int:
+        timing = child.timing if isinstance(child, Node) else None
+        assert timing is not None, "a source tells its progress by its rows"
+        return self.number(timing)
+
+    def stream(self) -> DataFrame:
+        """One streaming DataFrame of all inputs: one query, one checkpoint, one offset log."""
+        if len(self.sources) == 1:
+            return self.sources[0].frame
+        tagged = [self._tagged(number) for number in range(len(self.sources))]
+        stream = tagged[0]
+        for other in tagged[1:]:
+            stream = stream.unionByName(other)
+        return stream
+
+    def input(self, batch: DataFrame, source: Source) -> DataFrame:
+        """The rows of one input, of a micro-batch of `stream`."""
+        if len(self.sources) == 1:
+            return batch
+        number = next(i for i, s in enumerate(self.sources) if s is source)
+        return batch.where(F.col(_INPUT) == number).select(f"{_row(number)}.*")
+
+    def _tagged(self, number: int) -> DataFrame:
+        columns = [F.lit(number).alias(_INPUT)]
+        for other, source in enumerate(self.sources):
+            frame = source.frame
+            row = F.struct(*(F.col(f"`{c}`") for c in frame.columns))
+            column = row if other == number else F.lit(None).cast(frame.schema)
+            columns.append(column.alias(_row(other)))
+        return self.sources[number].frame.select(*columns)
+
+
+def _row(number: int) -> str:
+    return f"row{number}"
+
+
+def _below(node: Node) -> Iterator[Node]:
+    for child in node.children:
+        if isinstance(child, Node):
+            yield from _below(child)
+    yield node

@@ -1,0 +1,293 @@
+"""User functions without Spark: each key's rows once, in event-time order, with its own state."""
+
+import tempfile
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skewless.errors import SkewlessError
+from skewless.operators.keyed.calling import batch_schema
+from skewless.operators.keyed.layout import Layout
+from skewless.operators.keyed.process import Function, infer_schemas
+from skewless.operators.keyed.windows import SessionWindow, Windows
+from skewless.planning.hash import Hash
+from skewless.testing import POINTS, Fault
+from skewless.testing.local_keyed import LocalKeyed
+
+from .cases import SCHEMA, SECOND, Restless, batches, delays, poor_hash, routes, table, windows
+from .oracle import on_time
+from .test_self_join import SMALL, numbered
+
+KEYS = ["k", "g"]
+HISTORY = pa.schema([("k", pa.string()), ("g", pa.int32()), ("id", pa.int64()), ("n", pa.int64())])
+SEEN = pa.schema([("k", pa.string()), ("g", pa.int32()), ("ids", pa.list_(pa.int64()))])
+
+
+def remember(batch: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    """Gives every row with how many rows its key had before it, and keeps all ids of a key.
+
+    A key that has seen more than six rows is forgotten.
+    """
+    seen: dict[tuple, list[int]] = defaultdict(list)
+    if state is not None:
+        for row in state.to_pylist():
+            assert (row["k"], row["g"]) not in seen, "a key's state comes once"
+            seen[row["k"], row["g"]] = list(row["ids"])
+    out: list[dict[str, Any]] = []
+    for row in batch.to_pylist():
+        mine = seen[row["k"], row["g"]]
+        out.append({"k": row["k"], "g": row["g"], "id": row["id"], "n": len(mine)})
+        mine.append(row["id"])
+    kept = [{"k": k, "g": g, "ids": ids} for (k, g), ids in seen.items() if len(ids) <= 6]
+    return pa.Table.from_pylist(out, HISTORY), pa.Table.from_pylist(kept, SEEN)
+
+
+def runner_of(directory: str, process: Function, window=None, delay=0, **options) -> LocalKeyed:
+    runner = options.pop("runner", LocalKeyed)
+    options.setdefault("policy", Hash(3))
+    delay_us = None if delay is None else delay * SECOND
+    return runner(directory, SMALL, KEYS, "t", process, window, delay_us, **options)
+
+
+def check_remembered(made: list[pa.Table], delay: int | None, faults=(), **options) -> None:
+    made = numbered(made)
+    with tempfile.TemporaryDirectory() as directory:
+        process = Function(remember, *infer_schemas(remember, SMALL))
+        runner = runner_of(directory, process, None, delay, **options)
+        runner.run(made, faults)
+    seen: dict[tuple, list[int]] = defaultdict(list)
+    delay_us = None if delay is None else delay * SECOND
+    for number, (rows, _) in enumerate(on_time(made, delay_us)):
+        times = {row["id"]: row["t"] for row in rows.to_pylist()}
+        found: dict[tuple, list[dict]] = defaultdict(list)
+        for row in runner.sink[number].to_pylist():
+            found[row["k"], row["g"]].append(row)
+        given_ids = sorted(r["id"] for mine in found.values() for r in mine)
+        assert given_ids == sorted(times), "every row once"
+        for key, mine in found.items():
+            assert [r["n"] for r in mine] == list(range(len(seen[key]), len(seen[key]) + len(mine)))
+            in_order = [times[r["id"]] for r in mine]
+            assert in_order == sorted(in_order)
+            seen[key] += [r["id"] for r in mine]
+            if len(seen[key]) > 6:
+                seen[key] = []
+
+
+@given(made=batches(), delay=st.one_of(st.none(), delays))
+@settings(max_examples=50)
+def test_rows_come_once_in_order_and_state_is_kept_and_forgotten(made, delay) -> None:
+    check_remembered(made, delay)
+
+
+@given(made=batches(), delay=delays)
+@settings(max_examples=30)
+def test_colliding_hashes_change_nothing(made, delay) -> None:
+    check_remembered(made, delay, hash_keys=poor_hash)
+
+
+@given(
+    made=batches(),
+    delay=delays,
+    ways=st.lists(routes(most_members=1), min_size=1, max_size=4),
+    kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 5)), max_size=2),
+)
+@settings(max_examples=50)
+def test_a_route_that_changes_every_batch_changes_nothing(made, delay, ways, kills) -> None:
+    in_order = sorted(kills, key=lambda k: k[1])
+    faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
+    Restless.ways = tuple(ways)
+    check_remembered(made, delay, faults, runner=Restless)
+
+
+def test_state_lives_through_many_merges(tmp_path) -> None:
+    made = [[("x", 0, n, 1)] if n % 3 else [("y", 0, n, 1)] for n in range(60)]
+    runner = runner_of(str(tmp_path), Function(remember, HISTORY, SEEN), policy=Hash(1))
+    runner.run(numbered([table(rows) for rows in made]))
+    counts = [runner.sink[n].column("n")[0].as_py() for n in range(60)]
+    # Each key counts its own rows from 0 to 6 and is then forgotten.
+    assert [c for n, c in enumerate(counts) if n % 3 == 0] == [i % 7 for i in range(20)]
+    assert [c for n, c in enumerate(counts) if n % 3] == [i % 7 for i in range(40)]
+    states = [p["operators"][0]["state"] for p in runner.progress]
+    assert max(s["merged"] for s in states) > 0
+    assert max(s["segments"] for s in states) <= 24
+    assert states[-1]["rows"] <= 24, "old versions and marks of what is gone are merged away"
+
+
+WINDOWED = pa.schema(
+    [("k", pa.string()), ("g", pa.int32()), ("end", pa.int64()), ("id", pa.int64())]
+)
+
+
+def list_rows(batch: pa.Table, state: pa.Table | None) -> tuple[pa.Table, None]:
+    assert state is None
+    ends = pa.array(
+        [row["end"] for row in batch.column("window").to_pylist()], SMALL.field("t").type
+    )
+    return pa.table(
+        [batch.column("k"), batch.column("g"), ends.cast(pa.int64()), batch.column("id")],
+        schema=WINDOWED,
+    ), None
+
+
+@given(
+    made=batches(), window=windows, delay=delays, ways=st.lists(routes(1), min_size=1, max_size=3)
+)
+@settings(max_examples=60)
+def test_a_window_is_given_once_when_it_closes_with_all_its_rows(made, window, delay, ways) -> None:
+    made = numbered(made)
+    Restless.ways = tuple(ways)
+    with tempfile.TemporaryDirectory() as directory:
+        process = Function(list_rows, WINDOWED)
+        runner = runner_of(directory, process, window, delay, runner=Restless)
+        found = runner.run(made).to_pylist()
+    kept = list(on_time(made, delay * SECOND))
+    mark = kept[-1][1]
+    rows = pa.concat_tables(r for r, _ in kept)
+    times = dict(zip(rows["id"].to_pylist(), rows["t"].cast(pa.int64()).to_pylist(), strict=True))
+    expected = []
+    for row in rows.to_pylist():
+        moment = times[row["id"]]
+        end = moment - moment % window.slide_us + window.size_us
+        while end > moment:
+            if end <= mark:
+                expected.append((row["k"], row["g"], end, row["id"]))
+            end -= window.slide_us
+    as_rows = [(r["k"], r["g"], r["end"], r["id"]) for r in found]
+    assert sorted(as_rows, key=repr) == sorted(expected, key=repr)
+    by_window: dict[tuple, list[int]] = defaultdict(list)
+    for row in as_rows:
+        by_window[row[:3]].append(times[row[3]])
+    assert all(moments == sorted(moments) for moments in by_window.values())
+
+
+def count_in_window(batch: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    """How many rows each (key, window) has seen, by state that the window belongs to."""
+    old = {}
+    if state is not None:
+        old = {(r["k"], r["g"], str(r["window"])): r["n"] for r in state.to_pylist()}
+    counts: dict[tuple, dict] = {}
+    for row in batch.to_pylist():
+        key = (row["k"], row["g"], str(row["window"]))
+        entry = counts.setdefault(key, {**row, "n": old.get(key, 0)})
+        entry["n"] += 1
+    schema = pa.schema([*KEYED_STATE])
+    kept = pa.Table.from_pylist([{n: e[n] for n in schema.names} for e in counts.values()], schema)
+    return kept, kept
+
+
+LAYOUT = Layout(SMALL, ("k", "g"), "t", ("id",))
+KEYED_STATE = [
+    ("k", pa.string()),
+    ("g", pa.int32()),
+    ("window", LAYOUT.window_type),
+    ("n", pa.int64()),
+]
+
+
+@given(made=batches(), window=windows, delay=delays)
+@settings(max_examples=40)
+def test_state_of_a_window_in_update_mode(made, window, delay) -> None:
+    made = numbered(made)
+    schemas = infer_schemas(count_in_window, batch_schema(LAYOUT, window))
+    with tempfile.TemporaryDirectory() as directory:
+        process = Function(count_in_window, *schemas)
+        runner = runner_of(directory, process, window, delay, mode="update")
+        runner.run(made)
+    seen: dict[tuple, int] = defaultdict(int)
+    for number, (rows, _) in enumerate(on_time(made, delay * SECOND)):
+        touched = set()
+        moments = rows["t"].cast(pa.int64()).to_pylist()
+        for row, moment in zip(rows.to_pylist(), moments, strict=True):
+            end = moment - moment % window.slide_us + window.size_us
+            while end > moment:
+                seen[row["k"], row["g"], end] += 1
+                touched.add((row["k"], row["g"], end))
+                end -= window.slide_us
+        shown = runner.sink[number]
+        ends = [w["end"] for w in shown["window"].to_pylist()]
+        ends = pa.array(ends, SMALL.field("t").type).cast(pa.int64()).to_pylist()
+        found = {
+            (k, g, e): n
+            for k, g, e, n in zip(
+                shown["k"].to_pylist(),
+                shown["g"].to_pylist(),
+                ends,
+                shown["n"].to_pylist(),
+                strict=True,
+            )
+        }
+        assert found == {key: seen[key] for key in touched}
+
+
+def one_row() -> pa.Table:
+    return numbered([table([("x", 0, 1, 1)])])[0]
+
+
+def test_what_a_function_raises_is_told_with_its_place(tmp_path) -> None:
+    def broken(batch: pa.Table, state: pa.Table | None) -> Any:
+        raise KeyError("amount")
+
+    runner = runner_of(str(tmp_path), Function(broken, HISTORY), policy=Hash(1))
+    with pytest.raises(
+        SkewlessError, match=r"broken raised KeyError \(instance 0, batch 0\).*amount"
+    ):
+        runner.step(0, one_row())
+
+
+@pytest.mark.parametrize(
+    ("given", "state_schema", "message"),
+    [
+        (None, None, r"must return \(out, state\)"),
+        ((pa.table({"z": [1]}), None), None, r"returned out \['z'\].*takes a table of"),
+        ((None, SEEN.empty_table()), None, r"none was declared.*state_schema="),
+        ((pa.table({"k": ["x"], "g": [0], "id": ["no"], "n": [1]}), None), None, "other types"),
+        (
+            (None, pa.Table.from_pylist([{"k": "stranger", "g": 0, "ids": []}], SEEN)),
+            SEEN,
+            r"not in its batch.*stranger",
+        ),
+    ],
+)
+def test_what_a_function_gives_wrongly_is_refused(given, state_schema, message, tmp_path) -> None:
+    process = Function(lambda batch, state: given, HISTORY, state_schema)
+    runner = runner_of(str(tmp_path), process)
+    with pytest.raises(SkewlessError, match=message):
+        runner.step(0, one_row())
+    assert not list((tmp_path / "commits").iterdir()), "nothing is committed"
+
+
+def test_a_closed_window_keeps_no_state(tmp_path) -> None:
+    def keeps(batch: pa.Table, state: pa.Table | None) -> Any:
+        assert state is None
+        return None, batch.select(["k", "g", "window"])
+
+    schema = pa.schema([("k", pa.string()), ("g", pa.int32()), ("window", LAYOUT.window_type)])
+    process = Function(keeps, HISTORY, schema)
+    runner = runner_of(str(tmp_path), process, Windows(SECOND, SECOND))
+    batches = [
+        [("x", 0, 1, 1), ("x", 0, 9, 1)],
+        [("x", 0, 9_000_000, 1)],
+        [("x", 0, 20_000_000, 1)],
+    ]
+    runner.run(numbered([table(rows) for rows in batches]))
+    assert runner.progress[-1]["operators"][0]["state"]["rows"] <= 2, "rows that wait, no state"
+
+
+def test_refused_before_anything_runs(tmp_path) -> None:
+    with pytest.raises(SkewlessError, match=r"window.*a duration or None"):
+        runner_of(str(tmp_path), Function(remember, HISTORY), SessionWindow("1 second"))
+    lacking = pa.schema([("k", pa.string()), ("n", pa.int64())])
+    with pytest.raises(SkewlessError, match=r"state_schema: lacks \['g'\]"):
+        runner_of(str(tmp_path), Function(remember, HISTORY, lacking))
+
+
+def test_schemas_are_found_by_an_empty_call() -> None:
+    assert infer_schemas(remember, SMALL) == (HISTORY, SEEN)
+    with pytest.raises(SkewlessError, match="give schema="):
+        infer_schemas(lambda batch, state: (None, None), SCHEMA)
+    with pytest.raises(SkewlessError, match=r"raised IndexError.*give schema= and state_schema="):
+        infer_schemas(lambda batch, state: (batch.slice(0, batch.to_pylist()[0]), None), SCHEMA)

@@ -1,0 +1,175 @@
+"""Rows in flight: order, concurrency, retries and time limits, in threads and as coroutines."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from skewless.operators.map.function import MapFunction
+from skewless.operators.map.rows import Row, RowTimeoutError, call_rows
+
+
+def rows(count: int):
+    return [Row(n, {"n": n}) for n in range(count)]
+
+
+def outcomes(function: MapFunction, count: int = 20):
+    return list(call_rows(function, rows(count), time.perf_counter))
+
+
+def twice(row):
+    return {"n": 2 * row["n"]}
+
+
+async def twice_later(row):
+    # Later rows are done sooner.
+    for _ in range(20 - row["n"]):
+        await asyncio.sleep(0)
+    return twice(row)
+
+
+@pytest.mark.parametrize("fn", [twice, twice_later])
+@pytest.mark.parametrize("concurrency", [1, 3, 50])
+def test_every_row_has_its_outcome_in_order(fn, concurrency: int) -> None:
+    found = outcomes(MapFunction(fn, per_row=True, concurrency=concurrency))
+    assert [o.row.values["n"] for o in found] == list(range(20))
+    assert [o.result["n"] for o in found] == list(range(0, 40, 2))
+    assert all(o.failure is None and o.took_s >= 0 for o in found)
+
+
+def test_without_order_outcomes_come_as_they_are_done() -> None:
+    found = outcomes(MapFunction(twice_later, per_row=True, concurrency=20, ordered=False))
+    assert sorted(o.row.values["n"] for o in found) == list(range(20))
+    assert found[0].row.values["n"] > 0, "the first row takes longest"
+
+
+def test_threads_really_run_side_by_side() -> None:
+    """Three calls wait for each other: with fewer in flight none would ever return."""
+    meeting = threading.Barrier(3, timeout=30)
+
+    def meet(row):
+        meeting.wait()
+        return twice(row)
+
+    found = outcomes(MapFunction(meet, per_row=True, concurrency=3), 9)
+    assert [o.result["n"] for o in found] == list(range(0, 18, 2))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_no_more_rows_are_in_flight_than_asked_for(is_async: bool) -> None:
+    lock, now, most = threading.Lock(), 0, 0
+
+    def enter(step: int) -> None:
+        nonlocal now, most
+        with lock:
+            now += step
+            most = max(most, now)
+
+    def plain(row):
+        enter(1)
+        enter(-1)
+        return row
+
+    async def later(row):
+        enter(1)
+        await asyncio.sleep(0)
+        enter(-1)
+        return row
+
+    fn = later if is_async else plain
+    outcomes(MapFunction(fn, per_row=True, concurrency=4, ordered=False), 40)
+    assert 1 <= most <= 4
+    assert not is_async or most == 4
+
+
+def test_a_slow_row_holds_back_only_so_much() -> None:
+    """In order the first row's outcome comes first, while the others go on."""
+    first = threading.Event()
+    started = []
+
+    def call(row):
+        started.append(row["n"])
+        if row["n"] == 0:
+            first.wait(30)
+        elif row["n"] == 19:
+            first.set()
+        return row
+
+    found = outcomes(MapFunction(call, per_row=True, concurrency=2), 20)
+    assert [o.row.values["n"] for o in found] == list(range(20))
+    assert len(started) == 20
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_failing_call_is_repeated(is_async: bool, concurrency: int) -> None:
+    tries: dict[int, int] = {}
+
+    def sometimes(row):
+        tries[row["n"]] = tries.get(row["n"], 0) + 1
+        if row["n"] % 2 and tries[row["n"]] < 3:
+            raise OSError("not yet")
+        return row
+
+    async def sometimes_later(row):
+        return sometimes(row)
+
+    fn = sometimes_later if is_async else sometimes
+    function = MapFunction(fn, per_row=True, retries=2, concurrency=concurrency)
+    assert all(o.failure is None for o in outcomes(function))
+    tries.clear()
+    once = MapFunction(fn, per_row=True, retries=1, concurrency=concurrency)
+    failed = [o.row.values["n"] for o in outcomes(once) if isinstance(o.failure, OSError)]
+    assert failed == list(range(1, 20, 2))
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_that_takes_too_long_fails(is_async: bool, concurrency: int) -> None:
+    release = threading.Event()
+
+    def plain(row):
+        if row["n"] == 2:
+            release.wait(30)
+        return row
+
+    async def later(row):
+        if row["n"] == 2:
+            await asyncio.sleep(30)
+        return row
+
+    function = MapFunction(
+        later if is_async else plain, per_row=True, timeout_s=0.05, concurrency=concurrency
+    )
+    found = outcomes(function, 5)
+    release.set()
+    assert [o.failure is not None for o in found] == [False, False, True, False, False]
+    assert isinstance(found[2].failure, RowTimeoutError)
+    assert "0.05 s" in str(found[2].failure)
+
+
+def test_a_timeout_of_the_functions_own_is_its_failure() -> None:
+    async def impatient(row):
+        raise TimeoutError("the database did not answer")
+
+    (found,) = outcomes(MapFunction(impatient, per_row=True, timeout_s=30.0), 1)
+    assert type(found.failure) is TimeoutError
+
+
+def test_calls_in_flight_end_with_their_consumer() -> None:
+    cancelled = []
+
+    async def for_ever(row):
+        try:
+            await asyncio.sleep(0 if row["n"] == 0 else 3600)
+        except asyncio.CancelledError:
+            cancelled.append(row["n"])
+            raise
+
+    some = call_rows(
+        MapFunction(for_ever, per_row=True, concurrency=3), rows(10), time.perf_counter
+    )
+    assert next(iter(some)).row.values["n"] == 0
+    some.close()
+    assert len(cancelled) >= 2
