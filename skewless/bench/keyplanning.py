@@ -20,7 +20,7 @@ from skewless.simulate.fluctuation import Fluctuation
 SEED = 7
 KEYS, INSTANCES, TIGHT = 1_000_000, 40, 0.02
 DEGREES = (1, 8, 64, 256)
-REPEATS = 3
+REPEATS = 7
 # The paper's defaults. Its number of instances is known from one figure only: the table of MinMig
 # grows to 9,350 of 10,000 keys, which is 14/15 of them.
 DEFAULT_KEYS, DEFAULT_INSTANCES, THRESHOLD, TABLE_LIMIT, BETA, ZIPF, RATE = (

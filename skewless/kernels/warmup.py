@@ -1,10 +1,14 @@
 """Compiles the kernels, or loads them from numba's cache, before the first row needs them."""
 
 import numpy as np
+import pyarrow as pa
 
+from skewless.kernels.distinct import hash_values
+from skewless.kernels.groups import Groups
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, ranges_within
 from skewless.kernels.ordering import order_by_hash_and_time
+from skewless.kernels.sessions import chains
 
 
 def compile_kernels() -> None:
@@ -24,3 +28,5 @@ def compile_kernels() -> None:
     for stored in ((hashes, times), (stored_hashes, stored_times)):
         start, count, total = ranges_within(hashes, times, *stored, 0, 0)
         Pairs(start, count, total).take(total)
+    chains(Groups(np.arange(2), np.zeros(1, np.int64)), times, times)
+    hash_values(pa.array(["a", "b"]))

@@ -15,26 +15,56 @@ def explain_balance(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return "No batch has been committed yet."
     lines: list[str] = []
-    for join in records[-1]["operators"]:
-        lines += _loads(join)
+    for operator in records[-1]["operators"]:
+        lines += _map_loads(operator) if operator["operator"] == "map" else _loads(operator)
     lines += ["", f"Last {min(_ROUNDS, len(records))} rounds:"]
     for record in records[-_ROUNDS:]:
-        lines += [_round(record["batchId"], join) for join in record["operators"]]
+        lines += [_round(record["batchId"], operator) for operator in record["operators"]]
     return "\n".join(lines)
 
 
-def _loads(join: dict[str, Any]) -> list[str]:
-    options = join["balance"]
-    cpu = join["load"]["cpuMs"]
-    top = max([*cpu, 1e-9])
-    lines = [
-        f"{join['operator']} on {join['instances']} instances, policy {options['policy']}: "
-        f"imbalance {join['imbalance']:.2f} (busiest ÷ mean CPU time)"
+def _headline(operator: dict[str, Any], of: str) -> str:
+    return (
+        f"{operator['operator']} on {operator['instances']} instances, policy "
+        f"{operator['balance']['policy']}: imbalance {operator['imbalance']:.2f} "
+        f"(busiest ÷ mean {of})"
+    )
+
+
+def _bars(times_ms: Sequence[float]) -> list[str]:
+    top = max([*times_ms, 1e-9])
+    return [
+        f"  {number:>4}  {'█' * max(1, round(_WIDTH * ms / top)):<{_WIDTH}} {ms:9.1f} ms"
+        for number, ms in enumerate(times_ms)
     ]
-    rows, matches = join["load"]["rows"], join["load"]["matches"]
-    for number, (ms, n, m) in enumerate(zip(cpu, rows, matches, strict=True)):
-        bar = "█" * max(1, round(_WIDTH * ms / top))
-        lines.append(f"  {number:>4}  {bar:<{_WIDTH}} {ms:9.1f} ms {n:>10,} rows {m:>12,} matches")
+
+
+def _map_loads(operator: dict[str, Any]) -> list[str]:
+    load, learned = operator["load"], operator["balance"]
+    lines = [_headline(operator, "time in the function")]
+    lines += [
+        f"{bar} {rows:>10,} rows"
+        for bar, rows in zip(_bars(load["busyMs"]), load["rows"], strict=True)
+    ]
+    for key in (learned.get("heaviest") or [])[:3]:
+        lines.append(
+            f"  key {key['hash']:#018x} takes {key['costMs']:.3g} ms a row, "
+            f"{key['share']:.0%} of all work"
+        )
+    return lines
+
+
+def _loads(operator: dict[str, Any]) -> list[str]:
+    load, options = operator["load"], operator["balance"]
+    lines = [_headline(operator, "CPU time")]
+    lines += [
+        f"{bar} {rows:>10,} rows {matches:>12,} matches"
+        for bar, rows, matches in zip(
+            _bars(load["cpuMs"]), load["rows"], load["matches"], strict=True
+        )
+    ]
+    if options.get("keyTable"):
+        lines.append(f"  {options['keyTable']:,} keys have an instance of their own")
     for split in options.get("splits", []):
         members = ", ".join(map(str, split["members"]))
         lines.append(
@@ -44,10 +74,13 @@ def _loads(join: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _round(batch: int, join: dict[str, Any]) -> str:
-    balance = join["balance"]
+def _round(batch: int, operator: dict[str, Any]) -> str:
+    balance = operator["balance"]
     moves = balance.get("moves", [])
     moved = ", ".join(f"{p}: {a}→{b}" for p, a, b in moves[:6])
     more = f" and {len(moves) - 6} more" if len(moves) > 6 else ""
     told = f"; partitions {moved}{more}" if moves else ""
-    return f"  batch {batch}: imbalance {join['imbalance']:.2f}; {balance.get('reason', '')}{told}"
+    if balance.get("movedKeys"):
+        told += f"; {balance['movedKeys']:,} keys"
+    reason = f"; {balance['reason']}" if balance.get("reason") else ""
+    return f"  batch {batch}: imbalance {operator['imbalance']:.2f}{reason}{told}"

@@ -11,7 +11,15 @@ from skewless.load.imbalance import falls, overload
 from skewless.planning.hotkeys import SplitChoice, choose_splits
 from skewless.planning.measure import Measured, without_split_keys
 from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import check_instances, check_number, check_whole
+from skewless.planning.policy import check_number, check_whole
+from skewless.planning.scaling import (
+    BUSY_MS,
+    Instances,
+    check_range,
+    described,
+    largest,
+    wanted,
+)
 from skewless.planning.search import rebalance, standing
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
@@ -31,6 +39,9 @@ _ALARM = 3.0
 class Auto:
     """One instance per core of the session, unless `instances` says otherwise.
 
+    `instances` may be (lowest, highest): more of them when every one works for longer than
+    `busy_ms` per batch, fewer when all are idle.
+
     Moves partitions when the straggler is more than `threshold` above what could be reached, at
     most `max_moves` a round (None: a quarter of all), and shares hot keys out if `split`. It plans
     after `every` so many batches.
@@ -39,15 +50,16 @@ class Auto:
     8
     """
 
-    instances: int | None = None
+    instances: Instances = None
     threshold: float = 0.1
     max_moves: int | None = None
     split: bool = True
     every: int = 1
+    busy_ms: float = BUSY_MS
 
     def __post_init__(self) -> None:
-        if self.instances is not None:
-            check_instances(self.instances)
+        check_range(self.instances)
+        check_number("busy_ms", self.busy_ms, 0.0)
         check_number("threshold", self.threshold, 0.0)
         check_whole("every", self.every, 1, 1_000_000)
         if self.max_moves is not None:
@@ -56,20 +68,21 @@ class Auto:
             raise bad_argument("split", self.split, "True or False")
 
     def table(self, cores: int) -> PartitionTable:
-        instances = max(1, cores) if self.instances is None else self.instances
+        most = largest(self.instances, cores)
         # More partitions than plain hashing has: they are the units that can be moved.
-        per_instance = max(_PARTITIONS_PER_INSTANCE, -(-_PARTITIONS // instances))
-        partitions = min(per_instance, MAX_PARTITIONS // instances) * instances
-        return round_robin(instances, partitions)
+        per_instance = max(_PARTITIONS_PER_INSTANCE, -(-_PARTITIONS // most))
+        partitions = min(per_instance, MAX_PARTITIONS // most) * most
+        return round_robin(wanted(self.instances, cores), partitions)
 
     def describe(self) -> dict[str, Any]:
         return {
             "policy": "Auto",
-            "instances": self.instances,
+            "instances": described(self.instances),
             "threshold": self.threshold,
             "max_moves": self.max_moves,
             "split": self.split,
             "every": self.every,
+            "busy_ms": self.busy_ms,
         }
 
     def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:

@@ -8,6 +8,8 @@ from skewless.errors import bad_argument
 from skewless.planning.policy import check_instances
 
 Instances = int | tuple[int, int] | None
+# An instance that works for longer per batch is busy.
+BUSY_MS = 1_000.0
 
 # More instances are wanted when every one of them has been busy for so many batches in a row, fewer
 # when all were idle for longer: an instance too many costs little, one too few a late batch.
@@ -48,6 +50,16 @@ def wanted(instances: Instances, cores: int, current: int | None = None) -> int:
         low, high = instances
         return min(max(max(1, cores) if current is None else current, low), high)
     return instances
+
+
+def largest(instances: Instances, cores: int) -> int:
+    """How many instances there may come to be."""
+    return instances[1] if isinstance(instances, tuple) else wanted(instances, cores)
+
+
+def described(instances: Instances) -> int | list[int] | None:
+    """As it comes back from a commit."""
+    return list(instances) if isinstance(instances, tuple) else instances
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,9 @@ def draw(results: Results, out: Path) -> list[Path]:
                         value(results, metric, experiment, system=system, at=at) for at in points
                     ]
                     line = [float("nan") if v is None else v for v in found]
-                    axes.plot(points, line, marker="o", markersize=4, label=system)
+                    # A system without the metric takes its colour all the same, and no label.
+                    label = "_" if found.count(None) == len(found) else system
+                    axes.plot(points, line, marker="o", markersize=4, label=label)
             if experiment in ("keys", "degree"):
                 axes.set_xscale("symlog" if experiment == "degree" else "log")
             if metric == "milliseconds":

@@ -11,13 +11,19 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import numpy as np
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import skewless.operators.join.task  # noqa: F401
+import skewless.operators.join.task
+import skewless.operators.keyed.emission
+import skewless.operators.keyed.task
+import skewless.operators.map.task  # noqa: F401
 from skewless.kernels.warmup import compile_kernels
+from skewless.planning.shuffle.greedy import assign_batch
 
 if __name__ == "__main__":
     compile_kernels()
+    assign_batch(np.ones(2), 2)
     gc.freeze()
     manager()

@@ -16,8 +16,16 @@ from skewless.planning.keys.plan import KeyPlan, stay
 from skewless.planning.keys.reach import reach
 from skewless.planning.keys.readj import readj
 from skewless.planning.keys.snapshot import KeySnapshot
-from skewless.planning.policy import check_instances, check_number, check_whole
-from skewless.routing.partitions import PartitionTable
+from skewless.planning.policy import check_number, check_whole
+from skewless.planning.scaling import (
+    BUSY_MS,
+    Instances,
+    check_range,
+    described,
+    largest,
+    wanted,
+)
+from skewless.routing.partitions import PartitionTable, round_robin
 
 # Once it acts, a policy balances to this share of the threshold, so that small changes of the load
 # do not make it act again.
@@ -61,27 +69,34 @@ class KeyPolicy(Protocol):
 class _Threshold:
     """What the policies have in common: they act when θ(d) is beyond `threshold` (θmax).
 
+    `instances` may be (lowest, highest): more of them when every one works for longer than
+    `busy_ms` per batch, fewer when all are idle.
+
     θ(d) is taken from what can be reached: a key that is heavier than the mean would otherwise
     call for a plan in every batch, and none would help.
     """
 
     needs_combinable: ClassVar[bool] = False
 
-    instances: int | None = None
+    instances: Instances = None
     threshold: float = 0.08
     every: int = 1
+    busy_ms: float = BUSY_MS
 
     def __post_init__(self) -> None:
-        if self.instances is not None:
-            check_instances(self.instances)
+        check_range(self.instances)
         check_number("threshold", self.threshold, 0.0)
+        check_number("busy_ms", self.busy_ms, 0.0)
         check_whole("every", self.every, 1, 1_000_000)
 
     def table(self, cores: int) -> PartitionTable:
-        return Hash(max(1, cores) if self.instances is None else self.instances).table(cores)
+        # Partitions for as many instances as there may come to be.
+        most = Hash(largest(self.instances, cores)).table(cores)
+        return round_robin(wanted(self.instances, cores), most.partitions)
 
     def describe(self) -> dict[str, Any]:
         options = {field.name: getattr(self, field.name) for field in fields(self)}
+        options["instances"] = described(self.instances)
         return {"policy": type(self).__name__, **options}
 
     def plan_keys(
