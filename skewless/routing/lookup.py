@@ -37,8 +37,8 @@ class KeyLookup:
 
         None where there is none: many keys agree in most bits, which good hashes never do.
 
-        >>> KeyLookup.of([7, 9]).find(np.array([9, 8, 7], np.uint64)).tolist()
-        [1, -1, 0]
+        >>> KeyLookup.of([7, 9]).find(np.array([9, 7], np.uint64)).tolist()
+        [1, 0]
         """
         if len(set(hashes)) != len(hashes):
             raise SkewlessError("hashes: takes each key once")

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from skewless.errors import SkewlessError, bad_argument
@@ -48,6 +49,11 @@ class Input:
         return [[f.name, f.dataType.simpleString()] for f in self.schema.fields]
 
 
+def is_case_sensitive(session: SparkSession) -> bool:
+    """Whether the session tells columns apart by upper and lower case alone."""
+    return session.conf.get("spark.sql.caseSensitive", "false") == "true"
+
+
 def read_input(argument: str, frame: Any) -> Input:
     """Checks that an argument is a streaming DataFrame whose columns can be carried."""
     if not hasattr(frame, "isStreaming") or not hasattr(frame, "sparkSession"):
@@ -56,8 +62,7 @@ def read_input(argument: str, frame: Any) -> Input:
         raise bad_argument(
             argument, "a static DataFrame", "a streaming DataFrame (spark.readStream)"
         )
-    sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
-    found = Input(argument, frame.schema, sensitive)
+    found = Input(argument, frame.schema, is_case_sensitive(frame.sparkSession))
     repeated = [n for n, count in Counter(map(found.fold, found.names)).items() if count > 1]
     if repeated:
         raise SkewlessError(

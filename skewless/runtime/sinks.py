@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Protocol
 
 import pyarrow as pa
@@ -91,23 +92,37 @@ class ConsoleSink:
 
 @dataclass
 class MemorySink:
-    """Keeps every batch on the driver as a temporary view, for trying things out."""
+    """Keeps every batch on the driver as a temporary view, for trying things out.
+
+    The view is a union of parts, each at least twice as large as the next. n batches are about
+    log n parts that way, and a row is handed to Spark about log n times.
+    """
 
     name: str
     session: SparkSession
     schema: T.StructType
     plan_is_ours: bool = True
-    _batches: dict[int, pa.Table] = field(default_factory=dict)
+    _parts: list["_Part"] = field(default_factory=list)
 
     def write(self, result: DataFrame, batch: int) -> None:
-        self._batches[batch] = result.toArrow()
+        rows = result.toArrow()
+        if rows.num_rows:
+            while self._parts and self._parts[-1].rows.num_rows < 2 * rows.num_rows:
+                both = (self._parts.pop().rows, rows)
+                rows = pa.concat_tables(both, promote_options="permissive")
+            self._parts.append(_Part(rows, self.session.createDataFrame(rows, self.schema)))
         self.publish()
 
     def publish(self) -> None:
         """Makes what was received so far readable under the query's name."""
-        if self._batches:
-            rows = pa.concat_tables(self._batches.values(), promote_options="permissive")
-            view = self.session.createDataFrame(rows, self.schema)
-        else:
-            view = self.session.createDataFrame([], self.schema)
+        frames = [part.frame for part in self._parts]
+        view = reduce(DataFrame.union, frames or [self.session.createDataFrame([], self.schema)])
         view.createOrReplaceTempView(self.name)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of the memory sink, here and as Spark has them."""
+
+    rows: pa.Table
+    frame: DataFrame

@@ -1,15 +1,18 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
+import os
 import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from skewless.errors import SkewlessError, bad_argument
 from skewless.runtime.engine import Engine
+from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
@@ -24,7 +27,7 @@ from skewless.runtime.sinks import (
 )
 from skewless.runtime.step import Step
 from skewless.runtime.topology import Node, Topology
-from skewless.state.commit import CommitLog
+from skewless.state.commit import CheckpointError, CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
 from skewless.state.storage import StateError, Storage
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
 _BAD_ROWS = ("fail", "drop")
 _OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults")
 _STATE_FOLDER = "skewless"
+_SPARKS_COMMITS = "commits"
 _APPEND = ("append",)
+_MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
 
 class StreamWriter:
@@ -60,15 +65,17 @@ class StreamWriter:
         if not isinstance(source, str) or not source:
             raise bad_argument("format", source, "the name of a format, such as 'parquet'")
         self._format = source
+        self._function = None  # as in Spark, the last of format and foreachBatch is meant
         return self
 
     def option(self, key: str, value: Any) -> "StreamWriter":
+        """Sets an option; None takes it back."""
         if not isinstance(key, str):
             raise bad_argument("option", key, "the name of an option")
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        self._options.pop(self._names.get(key.lower(), key), None)
-        self._names[key.lower()] = key
-        self._options[key] = text
+        self._options.pop(self._names.pop(key.lower(), key), None)
+        if value is not None:
+            self._names[key.lower()] = key
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
     def options(self, **options: Any) -> "StreamWriter":
@@ -87,10 +94,13 @@ class StreamWriter:
 
     def partitionBy(self, *cols: str | list[str]) -> "StreamWriter":  # noqa: N802 - Spark's name
         names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        columns = self._stream.columns
+        fold = str if is_case_sensitive(self._stream.session) else str.lower
+        known = {fold(column): column for column in columns}
         for name in names:
-            if name not in self._stream.columns:
-                raise bad_argument("partitionBy", name, f"one of {self._stream.columns}")
-        self._partition_by = tuple(names)  # type: ignore[arg-type]
+            if not isinstance(name, str) or fold(name) not in known:
+                raise bad_argument("partitionBy", name, f"one of {columns}")
+        self._partition_by = tuple(known[fold(str(name))] for name in names)
         return self
 
     def queryName(self, queryName: str) -> "StreamWriter":  # noqa: N802 - Spark's names
@@ -125,8 +135,8 @@ class StreamWriter:
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> "StreamWriter":  # noqa: N802
         if not callable(func):
             raise bad_argument("foreachBatch", func, "a function of (DataFrame, batch id)")
-        self._function = func
         self._format = "foreachBatch"
+        self._function = func
         return self
 
     def start(
@@ -159,6 +169,9 @@ class StreamWriter:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
+        if isinstance(sink, FileSink):
+            _refuse_nested(sink.path, {"checkpointLocation": checkpoint, "stateLocation": state})
+        _refuse_foreign_progress(checkpoint, storage)
         topology = Topology.of(self._in_mode(stream.node))
         engine = Engine(
             storage=storage,
@@ -216,10 +229,7 @@ class StreamWriter:
                 )
             return MemorySink(self._query_name, self._stream.session, self._stream.schema)
         if name == "console":
-            lowered = {k.lower(): v for k, v in options.items()}
-            return ConsoleSink(
-                int(lowered.get("numrows", "20")), lowered.get("truncate", "true") == "true"
-            )
+            return _console({k.lower(): v for k, v in options.items()})
         if name in FILE_FORMATS:
             if path is None:
                 raise SkewlessError(
@@ -247,6 +257,55 @@ class StreamWriter:
             "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
             "that outlives the query"
         )
+
+
+def _console(options: dict[str, str]) -> ConsoleSink:
+    rows, truncate = options.get("numrows", "20"), options.get("truncate", "true")
+    if not rows.isdecimal() or int(rows) > _MOST_ROWS:
+        raise bad_argument("numRows", rows, f"a whole number from 0 to {_MOST_ROWS}")
+    if truncate.lower() not in ("true", "false"):
+        raise bad_argument("truncate", truncate, "true or false")
+    return ConsoleSink(int(rows), truncate.lower() == "true")
+
+
+def _refuse_foreign_progress(checkpoint: str, storage: Storage) -> None:
+    """Refuses a checkpoint in which Spark has finished batches and Skewless has none."""
+    if CommitLog(storage).batches():
+        return
+    try:
+        finished = [int(n) for n in Storage(checkpoint).list(_SPARKS_COMMITS) if n.isdecimal()]
+    except StateError:  # a filesystem that only Spark knows: the first batch will tell
+        return
+    if finished:
+        raise CheckpointError(
+            f"checkpointLocation: in {checkpoint} Spark has finished batch {max(finished)}, but "
+            f"{storage.uri} has no commit of Skewless: it is the checkpoint of a query of Spark's "
+            "own, which cannot be taken over, or the state was removed or is elsewhere "
+            "(stateLocation). Use a new checkpointLocation, or restore the state"
+        )
+
+
+def _refuse_nested(path: str, folders: dict[str, str]) -> None:
+    """Refuses result and state inside each other: readers of one would find files of the other."""
+    result = _place(path)
+    for option, folder in folders.items():
+        place = _place(folder)
+        if result == place or result in place.parents or place in result.parents:
+            raise SkewlessError(
+                f"path: {path} and {option} {folder} lie inside each other; choose two folders of "
+                "which neither holds the other"
+            )
+
+
+def _place(location: str) -> PurePosixPath:
+    """The same for the same folder, however it is written; elsewhere than here, as it is."""
+    try:
+        storage = Storage(location)
+        if storage.is_local:
+            return PurePosixPath(os.path.realpath(storage.path("")))
+    except StateError:
+        pass
+    return PurePosixPath(location)
 
 
 def _refuse_sparks_own(path: str) -> None:

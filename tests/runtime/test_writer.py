@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.runtime.sinks import MemorySink
 from skewless.runtime.stream import Stream
 from skewless.testing import Replay, assert_same_rows, join_oracle
 
@@ -239,6 +241,10 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.queryName(""), "queryName: got ''"),
         (lambda w: w.format(""), "format: got ''"),
         (lambda w: w.partitionBy("nope"), "partitionBy: got 'nope'"),
+        (lambda w: w.partitionBy("k", 3), "partitionBy: got 3"),
+        (lambda w: w.format("console").start(numRows="many"), "numRows: got 'many'; takes a whole"),
+        (lambda w: w.format("console").start(numRows=-1), "numRows: got '-1'"),
+        (lambda w: w.format("console").start(truncate=5), "truncate: got '5'; takes true or false"),
         (lambda w: w.format("parquet").start(), "path: the parquet sink needs one"),
         (lambda w: w.format("parquet").start("/nowhere"), "checkpointLocation: missing"),
         (lambda w: w.format("memory").start(), "queryName: the memory sink needs one"),
@@ -252,6 +258,82 @@ def test_wrong_options_are_refused_before_any_job(replay, call, says) -> None:
         call(build(*replay.inputs()).writeStream)
     assert says in str(refused.value)
     assert not replay.spark.streams.active
+
+
+def test_the_last_of_format_and_foreach_batch_is_meant(replay, expected) -> None:
+    def never(df: DataFrame, batch: int) -> None:
+        raise AssertionError("format came later")
+
+    query = (
+        build(*replay.inputs())
+        .writeStream.foreachBatch(never)
+        .format("parquet")
+        .partitionBy("V")  # as the session reads names: upper or lower case
+        .option("checkpointLocation", str(replay.checkpoint))
+        .option("compression", "gzip")
+        .option("Compression", None)
+        .trigger(availableNow=True)
+        .start(str(replay.out))
+    )
+    query.awaitTermination()
+    assert_same_rows(replay.rows(), expected)
+    assert (replay.out / "batch=0" / "v=a").is_dir()
+    assert not list(replay.out.rglob("*.gz.parquet")), "None takes an option back"
+
+
+def test_names_are_compared_as_the_session_does(replay) -> None:
+    writer = build(*replay.inputs()).writeStream
+    replay.spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(sk.SkewlessError, match="partitionBy: got 'K'"):
+            writer.partitionBy("K")
+        writer.partitionBy("k")
+    finally:
+        replay.spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    ("out", "checkpoint", "state"),
+    [
+        ("job", "job/checkpoint", None),
+        ("job/checkpoint/out", "job/checkpoint", None),
+        ("job", "job", None),
+        ("job/../job/out", "checkpoint", "job/out/state"),
+        ("state/out", "checkpoint", "state"),
+    ],
+)
+def test_result_and_state_inside_each_other_are_refused(replay, out, checkpoint, state) -> None:
+    folder = replay.folder
+    writer = build(*replay.inputs()).writeStream.format("json")
+    writer.option("checkpointLocation", f"file://{folder}/{checkpoint}")
+    writer.option("stateLocation", None if state is None else str(folder / state))
+    with pytest.raises(sk.SkewlessError, match="lie inside each other; choose two folders"):
+        writer.start(str(folder / out))
+    assert not (folder / "checkpoint").exists()
+    assert not (folder / "job").exists()
+
+
+def test_neighbours_whose_names_begin_alike_are_not_inside_each_other(replay) -> None:
+    writer = build(*replay.inputs()).writeStream.trigger(availableNow=True)
+    writer.option("checkpointLocation", str(replay.folder / "out-checkpoint"))
+    writer.start(str(replay.out)).awaitTermination()
+    assert replay.rows().num_rows == 5
+
+
+def test_the_memory_sink_hands_over_few_parts(spark) -> None:
+    """Sizes that rise and fall; every row once, in few parts, each twice as large as the next."""
+    frame = spark.range(1)
+    sink = MemorySink("parts", spark, frame.schema)
+    sink.publish()
+    assert spark.table("parts").count() == 0
+    sizes = [5, 0, 4, 4, 3, 9, 1, 1, 8, 7, 6, 5]
+    for number, size in enumerate(sizes):
+        begin = sum(sizes[:number])
+        sink.write(spark.range(begin, begin + size), number)
+    found = sorted(spark.table("parts").toArrow().column("id").to_pylist())
+    assert found == list(range(sum(sizes)))
+    parts = [part.rows.num_rows for part in sink._parts]
+    assert all(a >= 2 * b for a, b in pairwise(parts))
 
 
 def test_a_column_named_batch_cannot_go_to_files(replay) -> None:
@@ -326,8 +408,24 @@ def test_bad_rows_stop_the_query_or_are_dropped(spark, tmp_path) -> None:
 
 def test_a_lost_commit_is_named(replay) -> None:
     replay.run(build)
-    for commit in (replay.checkpoint / "skewless" / "commits").iterdir():
-        commit.unlink()
+    commits = sorted((replay.checkpoint / "skewless" / "commits").iterdir())
+    commits.pop().unlink()
     replay.add(*BATCHES[2])
     with pytest.raises(StreamingQueryException, match=r"commit of batch 2 is missing"):
         replay.start(build).awaitTermination()
+    for commit in commits:
+        commit.unlink()
+    with pytest.raises(sk.SkewlessError, match=r"Spark has finished batch 2.*restore the state"):
+        replay.start(build)
+
+
+def test_a_checkpoint_of_sparks_own_join_is_refused_at_the_start(replay) -> None:
+    left, right = replay.inputs()
+    own = left.join(right.withColumnRenamed("ts", "rt"), "k").writeStream.format("noop")
+    own = own.option("checkpointLocation", str(replay.checkpoint)).trigger(availableNow=True)
+    own.start().awaitTermination()
+    with pytest.raises(
+        sk.SkewlessError, match=r"query of Spark's own, which cannot be taken over.*new checkpoint"
+    ):
+        replay.start(build)
+    assert not (replay.checkpoint / "skewless").exists(), "nothing was written into it"

@@ -76,6 +76,8 @@ def join(
     policy = Auto() if balance is None else balance
     if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
         raise bad_argument("balance", balance, "a policy such as sk.Hash(instances=4) or sk.Auto()")
+    if not isinstance(suffix, str) or not suffix:
+        raise bad_argument("suffix", suffix, "a text that is not empty")
     keys = _keys(inputs, on)
     times = _times(inputs, time)
     bounds = _bounds(within)
@@ -96,6 +98,8 @@ def join(
             "on": [[pair[0].name, pair[1].name] for pair in keys],
             "time": list(times),
             "withinUs": [bounds.lower_us, bounds.upper_us],
+            # Slots name the columns of segments. They depend on more of a type than its name.
+            "slots": {LEFT: _slots(plan.left), RIGHT: _slots(plan.right)},
         },
     )
     rows = JoinRows(plan.left, plan.right, plan.slot_types, with_hash=not plan.layout.hash_from_key)
@@ -184,7 +188,7 @@ def _plan(
         column = TIME if name == times[1] else slot_name(right_slot[name])
         shown = name
         if left.fold(shown) in taken:
-            shown = _suffixed(name, suffix)
+            shown = name + suffix
         if left.fold(shown) in taken:
             raise SkewlessError(
                 f"suffix: {shown!r} is taken, too; takes a suffix that makes the right column "
@@ -226,10 +230,9 @@ def _plan(
     )
 
 
-def _suffixed(name: str, suffix: object) -> str:
-    if not isinstance(suffix, str) or not suffix:
-        raise bad_argument("suffix", suffix, "a text that is not empty")
-    return name + suffix
+def _slots(side: SideColumns) -> dict[str, str]:
+    """Which column every slot of a side holds."""
+    return {slot_name(slot): name for slot, name in sorted(side.slots.items())}
 
 
 def _keys(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyColumn]]:

@@ -1,12 +1,15 @@
 """Hands over joined pairs in batches that are neither tiny nor huge."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from skewless.kernels.equijoin import Probe
+from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import concatenate
+from skewless.kernels.widths import bytes_at, bytes_between, varying_columns
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,27 @@ class Chunks:
         self._pending_bytes = 0
         self._schema: pa.Schema | None = None
 
-    def rows_at_once(self, found: Probe) -> int:
+    def portions(
+        self, found: Probe, keys: Sequence[str]
+    ) -> Iterator[tuple[IndexArray, IndexArray]]:
+        """The pairs of a probe, (needle indices, stored indices), as many as may exist at once.
+
+        Mean widths say how many pairs that is, and rows of one size need no more. Where a column
+        has values of any size, one huge value of a hot key can be in every pair of a portion: its
+        true bytes are added up, and a portion far above the limit is cut.
+        """
+        limit = self._limits.chunk_bytes
         width = found.needles.row_bytes + found.stored.row_bytes
-        return int(max(1, min(self._limits.chunk_rows, self._limits.chunk_bytes / width)))
+        at_once = int(max(1, min(self._limits.chunk_rows, limit / width)))
+        sides = [varying_columns(run.rows) for run in (found.needles, found.stored)]
+        for needle, stored in found.pairs(keys, at_once):
+            # Rows around the mean are not cut: twice the limit passes.
+            if not any(sides) or _bytes_of_pairs(sides, needle, stored) <= 2 * limit:
+                yield needle, stored
+                continue
+            upto = np.cumsum(bytes_at(sides[0], needle) + bytes_at(sides[1], stored))
+            for begin, end in _cuts(upto, limit):
+                yield needle[begin:end], stored[begin:end]
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if not batch.num_rows:
@@ -40,9 +61,12 @@ class Chunks:
         elif not batch.schema.equals(self._schema):
             # Stored under another time zone of the session: one stream has one schema.
             batch = batch.cast(self._schema)
+        size = batch.get_total_buffer_size()
+        if size > self._limits.chunk_bytes:
+            yield from self.flush()  # a large batch is not copied to be joined with what waits
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
-        self._pending_bytes += batch.get_total_buffer_size()
+        self._pending_bytes += size
         enough = self._pending_rows * 2 > self._limits.chunk_rows
         if enough or self._pending_bytes * 2 > self._limits.chunk_bytes:
             yield from self.flush()
@@ -52,3 +76,25 @@ class Chunks:
             batch = concatenate(self._pending)
             self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
             yield batch
+
+
+def _bytes_of_pairs(sides: Sequence[list[pa.Array]], needle: IndexArray, stored: IndexArray) -> int:
+    """At most so many bytes; found by needle, not by pair: what a needle meets are neighbours."""
+    if not len(needle):
+        return 0
+    first = np.flatnonzero(np.diff(needle, prepend=-1))
+    end = np.append(first[1:], len(needle))
+    needles = bytes_at(sides[0], needle[first]) * (end - first)
+    return int((needles + bytes_between(sides[1], stored[first], stored[end - 1] + 1)).sum())
+
+
+def _cuts(upto: IndexArray, limit: int) -> Iterator[tuple[int, int]]:
+    """Ranges of pairs of at most `limit` bytes, or of one pair that is larger by itself.
+
+    `upto` has the bytes of all pairs up to and including each.
+    """
+    begin, before = 0, 0
+    while begin < len(upto):
+        end = max(begin + 1, int(np.searchsorted(upto, before + limit, side="right")))
+        yield begin, end
+        begin, before = end, int(upto[end - 1])

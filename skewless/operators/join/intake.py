@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.errors import SkewlessError
 from skewless.kernels.hashing import xxhash64
-from skewless.kernels.intervals import MAX_TIME
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
+from skewless.operators.badrows import bad_time, times_and_bad
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, is_late, merged_max
 from skewless.operators.join.layout import (
     CONTROL_CODE,
@@ -22,15 +21,10 @@ from skewless.operators.join.layout import (
     TIME,
     Layout,
 )
-from skewless.state.segment import times_us
 from skewless.state.watermark import Delays
 
 OTHER = {LEFT: RIGHT, RIGHT: LEFT}
 _CODE = {LEFT: LEFT_CODE, RIGHT: RIGHT_CODE}
-
-
-class BadRowError(SkewlessError):
-    """A row that cannot be joined, while the option badRows says "fail"."""
 
 
 class Intake:
@@ -56,7 +50,7 @@ class Intake:
         home = codes == _CODE[side]
         replica = codes == _CODE[side] + REPLICA
         self.rows[side] += int(home.sum())
-        times, bad = _times_and_bad(rows.column(TIME))
+        times, bad = times_and_bad(rows.column(TIME))
         usable = np.ones(len(times), np.bool_)
         if bad is not None:
             self._refuse(rows, side, home & bad)
@@ -113,17 +107,14 @@ class Intake:
         self.bad_rows[side] += count
         if not count or self._drop_bad_rows:
             return
-        at = int(np.flatnonzero(bad)[0])
-        shown = {
-            column.name: rows.column(column.column)[at].as_py()
-            for column in self._layout.output
-            if column.side == side
+        # The result has the keys once, in front, under the left's names.
+        output = self._layout.output
+        columns = {
+            c.name: rows.column(key)
+            for c, key in zip(output, self._layout.key_columns, strict=False)
         }
-        raise BadRowError(
-            f"bad row: the {side} input has a row whose event time is null, or too far from 1970: "
-            f"{shown} ({count} such rows in this task). Mend the input, or start with "
-            '.option("badRows", "drop")'
-        )
+        columns.update({c.name: rows.column(c.column) for c in output if c.side == side})
+        raise bad_time(f"the {side} input", columns, bad)
 
 
 def gather(
@@ -148,21 +139,9 @@ def without_control(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
     named = None
     if INSTANCE in rows.schema.names and rows.num_rows:
         named = int(rows.column(INSTANCE)[0].as_py())
-    data = rows.column(SIDE).to_numpy() != CONTROL_CODE
+    # Rows of a single input have no side.
+    data = rows.column(SIDE).fill_null(LEFT_CODE).to_numpy() != CONTROL_CODE
     return rows if data.all() else rows.filter(pa.array(data)), named
-
-
-def _times_and_bad(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-    """Event times in microseconds, and which of them cannot be used; None where all can."""
-    nulls = None
-    if column.null_count:
-        nulls = _nulls(column)
-        column = column.fill_null(pa.scalar(0, column.type))
-    times = times_us(column)
-    if not len(times) or (int(times.min()) > -MAX_TIME and int(times.max()) < MAX_TIME):
-        return times, nulls
-    far = (times <= -MAX_TIME) | (times >= MAX_TIME)
-    return times, far if nulls is None else far | nulls
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:

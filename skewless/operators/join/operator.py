@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from skewless.load.report import Report
@@ -11,6 +10,7 @@ from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
+from skewless.operators.moments import shown_time
 from skewless.routing.cont_rand import ContRandRouter
 from skewless.routing.join_matrix import JoinMatrixRouter
 from skewless.routing.route import Route
@@ -134,7 +134,7 @@ class JoinOperator:
         return {
             "operator": "join",
             "instances": len(reports),
-            "watermark": _iso(state.watermark_us),
+            "watermark": shown_time(state.watermark_us),
             "rows": _total(reports, "rows"),
             "replicas": _total(reports, "replicas"),
             "late": _total(reports, "late"),
@@ -162,13 +162,3 @@ class JoinOperator:
 
 def _total(reports: Sequence[Report], counter: str) -> dict[str, int]:
     return {side: sum(getattr(r, counter)[side] for r in reports) for side in SIDES}
-
-
-def _iso(time_us: int | None) -> str | None:
-    if time_us is None:
-        return None
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)
-    except OverflowError:  # outside the years 1 to 9999, where Spark's timestamps may still be
-        return f"{time_us} µs"
-    return moment.isoformat().replace("+00:00", "Z")

@@ -1,7 +1,5 @@
 """What one instance does with its rows of one batch: probe, stream out pairs, store, report."""
 
-import resource
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -15,6 +13,7 @@ from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
+from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Chunks, Limits
@@ -165,7 +164,7 @@ class _Execution:
             return
         hit = np.flatnonzero(found.count)
         self._counts.add_matches(found.needles.hashes[hit], found.count[hit])
-        for needle, other in found.pairs(layout.key_columns, self._chunks.rows_at_once(found)):
+        for needle, other in self._chunks.portions(found, layout.key_columns):
             self._matches += len(needle)
             yield from self._chunks.add(self._pair(side, found, needle, other))
 
@@ -261,7 +260,7 @@ class _Execution:
             matches=self._matches,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=1e3 * (time.perf_counter() - self._wall),
-            peak_memory_bytes=_peak_memory_bytes(),
+            peak_memory_bytes=peak_memory_bytes(),
             segments=self._written,
             replaced=replaced,
             partitions=self._counts.partitions(),
@@ -278,8 +277,3 @@ def _newer(run: SortedRun, keep_from_us: int | None) -> SortedRun:
     return SortedRun(
         run.hashes[keep], run.times[keep], run.rows.filter(pa.array(keep)), run.mixed_keys
     )
-
-
-def _peak_memory_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

@@ -7,12 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.kernels.groups import Mask, without_negative_zero
-from skewless.kernels.intervals import MAX_TIME
 from skewless.kernels.ordering import HashArray, TimeArray
-from skewless.operators.join.intake import BadRowError, gather, without_control
+from skewless.operators.badrows import bad_time, times_and_bad
+from skewless.operators.join.intake import gather, without_control
 from skewless.operators.join.layout import INSTANCE, SIDE
 from skewless.operators.keyed.layout import HASH, TIME, Layout
-from skewless.state.segment import times_us
 
 
 @dataclass(frozen=True)
@@ -89,27 +88,19 @@ class Intake:
 
     def _times(self, columns: pa.RecordBatch) -> tuple[TimeArray, Mask]:
         """Event times in microseconds, and which rows have one that can be used."""
-        column = columns.column(TIME)
-        usable = column.is_valid().to_numpy(zero_copy_only=False).copy()
-        if column.null_count:
-            column = column.fill_null(pa.scalar(0, column.type))
-        times = times_us(column)
-        usable &= (times > -MAX_TIME) & (times < MAX_TIME)
-        self._refuse(columns, ~usable)
-        return times, usable
+        times, bad = times_and_bad(columns.column(TIME))
+        if bad is None:
+            return times, np.ones(len(times), np.bool_)
+        self._refuse(columns, bad)
+        return times, ~bad
 
     def _refuse(self, columns: pa.RecordBatch, bad: Mask) -> None:
         count = int(bad.sum())
         self.bad_rows += count
         if not count or self._drop_bad_rows:
             return
-        at = int(np.flatnonzero(bad)[0])
-        shown = {n: columns.column(c)[at].as_py() for n, c in self._layout.sources.items()}
-        raise BadRowError(
-            "bad row: the input has a row whose event time is null, or too far from 1970: "
-            f"{shown} ({count} such rows in this task). Mend the input, or start with "
-            '.option("badRows", "drop")'
-        )
+        shown = {name: columns.column(c) for name, c in self._layout.sources.items()}
+        raise bad_time("the input", shown, bad)
 
     def _any_null_key(self, columns: pa.RecordBatch) -> Mask:
         null = np.zeros(columns.num_rows, np.bool_)

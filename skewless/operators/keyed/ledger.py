@@ -1,7 +1,5 @@
 """What every keyed task keeps account of: segments read and written, merges, the report."""
 
-import resource
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +12,7 @@ from skewless.kernels.ordering import HashArray, IndexArray
 from skewless.kernels.runs import SortedRun
 from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
+from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.intake import Intake
@@ -100,7 +99,7 @@ class Ledger:
             matches=self._matches,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=1e3 * (time.perf_counter() - self._wall),
-            peak_memory_bytes=_peak_memory_bytes(),
+            peak_memory_bytes=peak_memory_bytes(),
             segments=self.written,
             replaced=self._replaced,
             partitions=self._counts.partitions(),
@@ -153,8 +152,3 @@ def bounded(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
     size = int(max(1, min(limits.chunk_rows, limits.chunk_bytes / width)))
     for begin in range(0, batch.num_rows, size):
         yield batch.slice(begin, size)
-
-
-def _peak_memory_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

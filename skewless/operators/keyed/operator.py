@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +19,7 @@ from skewless.operators.keyed.process import Agg, Count, Function, Process, Self
 from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
+from skewless.operators.moments import shown_time
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
@@ -212,7 +212,7 @@ class KeyedOperator:
         return {
             "operator": "keyed",
             "instances": len(reports),
-            "watermark": _iso(state.watermark_us),
+            "watermark": shown_time(state.watermark_us),
             "rows": sum(r.rows[INPUT] for r in reports),
             "late": sum(r.late[INPUT] for r in reports),
             "nullKeys": sum(r.null_keys[INPUT] for r in reports),
@@ -332,13 +332,3 @@ def _check_state_schema(layout: Layout, process: Function, window: Window) -> No
             f"state_schema: lacks {missing}; the state of a key is told by {needed}, which the "
             "function must return with it"
         )
-
-
-def _iso(time_us: int | None) -> str | None:
-    if time_us is None:
-        return None
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)
-    except OverflowError:  # outside the years 1 to 9999, where Spark's timestamps may still be
-        return f"{time_us} µs"
-    return moment.isoformat().replace("+00:00", "Z")

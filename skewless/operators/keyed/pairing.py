@@ -121,8 +121,7 @@ class Pairing:
             return
         hit = np.flatnonzero(found.count)
         self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
-        at_once = self._chunks.rows_at_once(found)
-        for needle, other in found.pairs(self._task.layout.keys, at_once):
+        for needle, other in self._chunks.portions(found, self._task.layout.keys):
             sides = [(found.needles, needle), (found.stored, other)]
             yield from self._chunks.add(self._joined(*(sides[::-1] if stored_first else sides)))
 

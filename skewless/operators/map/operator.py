@@ -45,10 +45,13 @@ class MapOperator:
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
         """The committed state under today's policy and number of instances."""
         fresh = self.initial_state(cores)
-        if state.planner["policy"] != fresh.planner["policy"]:
-            return fresh
+        then, now = state.planner["policy"], fresh.planner["policy"]
         # What rows cost does not depend on how many instances there are.
-        return state if fresh.route == state.route else replace(state, route=fresh.route)
+        if {**then, "instances": None} != {**now, "instances": None}:
+            return fresh
+        if then == now and state.route == fresh.route:
+            return state
+        return replace(state, route=fresh.route, planner=self._planner(state.planner["memory"]))
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start: all have equal work."""

@@ -1,7 +1,5 @@
 """What one instance does with its rows of one batch: call the function, time it, report."""
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.errors import SkewlessError
+from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.load.sketches import CostSketch, Hashes
 from skewless.operators.map.assign import AssignTask
@@ -200,7 +199,7 @@ class _Execution:
             matches=self._output_rows,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=1e3 * (self._task.clock() - self._wall),
-            peak_memory_bytes=_peak_memory_bytes(),
+            peak_memory_bytes=peak_memory_bytes(),
             segments=[],
             replaced=[],
             costs={
@@ -209,8 +208,3 @@ class _Execution:
                 "sketch": None if self._sketch is None else self._sketch.to_json(),
             },
         )
-
-
-def _peak_memory_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

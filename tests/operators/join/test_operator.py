@@ -12,6 +12,7 @@ from skewless.operators.join.layout import Layout
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
+from skewless.planning.lsstream import LsStream
 from skewless.planning.policy import Policy
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import FANOUT
@@ -141,8 +142,8 @@ def test_another_policy_of_as_many_partitions_moves_nothing(
 
 
 def test_other_partitions_make_old_segments_visible_to_all() -> None:
-    adopted = operator(Hash(3)).adopt(committed(Hash(2)), cores=2)
-    assert adopted.route.table.partitions != 256
+    adopted = operator(LsStream(3, partitions=300)).adopt(committed(Hash(2)), cores=2)
+    assert adopted.route.table.partitions == 300
     (kept,) = adopted.segments
     for instance in range(3):
         assert kept.meets(adopted.route.table.partitions_of(instance))

@@ -1,0 +1,59 @@
+"""Rows that cannot be worked with: which they are, and what a message shows of one."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skewless.errors import SkewlessError
+from skewless.kernels.intervals import MAX_TIME
+from skewless.kernels.ordering import TimeArray
+from skewless.operators.moments import shown_time
+from skewless.state.segment import times_us
+
+Mask = npt.NDArray[np.bool_]
+
+# Of a value that is longer, the beginning tells enough.
+_SHOWN = 200
+
+
+class BadRowError(SkewlessError):
+    """A row that cannot be worked with, while the option badRows says "fail"."""
+
+
+def times_and_bad(column: pa.Array) -> tuple[TimeArray, Mask | None]:
+    """Event times in microseconds, and which of them cannot be used; None where all can."""
+    nulls = None
+    if column.null_count:
+        nulls = column.is_null().to_numpy(zero_copy_only=False)
+        column = column.fill_null(pa.scalar(0, column.type))
+    times = times_us(column)
+    if not len(times) or (int(times.min()) > -MAX_TIME and int(times.max()) < MAX_TIME):
+        return times, nulls
+    far = (times <= -MAX_TIME) | (times >= MAX_TIME)
+    return times, far if nulls is None else far | nulls
+
+
+def bad_time(what: str, columns: dict[str, pa.Array], bad: Mask) -> BadRowError:
+    """The error that shows the first of the bad rows; `columns` by the names that a user knows."""
+    at = int(np.flatnonzero(bad)[0])
+    row = {name: _shown(column[at]) for name, column in columns.items()}
+    return BadRowError(
+        f"bad row: {what} has a row whose event time is null, or too far from 1970: {row} "
+        f"({int(bad.sum())} such rows in this task). Mend the input, or start with "
+        '.option("badRows", "drop")'
+    )
+
+
+def _shown(value: pa.Scalar) -> Any:
+    try:
+        plain = value.as_py()
+    except (OverflowError, ValueError):  # Python has no such time
+        if pa.types.is_timestamp(value.type):
+            return shown_time(value.value)
+        plain = " ".join(pa.array([value]).to_string().split())
+    if isinstance(plain, str | bytes) and len(plain) > _SHOWN:
+        rest = len(plain) - _SHOWN
+        return f"{plain[:_SHOWN]!r}… and {rest:,} more"
+    return plain
