@@ -174,6 +174,70 @@ def balance(
         raise typer.Exit(1)
 
 
+@bench.command("map")
+def bench_map(
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this scenario: classes, mentions, burst or even; may be repeated.",
+        ),
+    ] = None,
+    mentions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="A parquet file with the columns author and mention.",
+            show_default="mentions are drawn",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
+    ] = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure the map: rows dealt out by what they cost, and by Spark's own repartitioning."""
+    from skewless.bench.map import run
+
+    result = run(scenarios=scenario or None, mentions=mentions, json_path=json_path, quick=quick)
+    if result["errors"]:
+        raise typer.Exit(1)
+
+
+@bench.command()
+def keyed(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this workload: words, count, selfjoin or planning; may be repeated.",
+        ),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this engine: skewless, apply-memory, apply-rocksdb, transform-rocksdb, "
+            "spark-memory, spark-rocksdb, hash or mixed; may be repeated.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
+    ] = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure state per key: functions, windowed counts, a self-join, and the key planners."""
+    from skewless.bench.keyed import run
+
+    result = run(
+        workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
+    )
+    if result["errors"]:
+        raise typer.Exit(1)
+
+
 @reproduce.command("ls-stream")
 def ls_stream(
     out: Annotated[
@@ -220,9 +284,27 @@ def rebalance(
         bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same streams.")] = 1,
+    queries: Annotated[
+        bool,
+        typer.Option(
+            "--queries",
+            help="Instead, the paper's continuous queries on Spark: word count, self-join of "
+            "trades, TPC-H Q5.",
+        ),
+    ] = False,
+    instances: Annotated[
+        int, typer.Option(min=2, help="With --queries: tasks that share every operator.")
+    ] = 2,
     json_path: JsonFile = None,
 ) -> None:
     """The evaluation of Mixed and its family: skewness, planning time, migration and table size."""
+    if queries:
+        from skewless.reproduce import rebalance_queries
+
+        rebalance_queries.run(
+            out=out, json_path=json_path, quick=quick, seed=seed, instances=instances
+        )
+        return
     from skewless.reproduce.rebalance import run
 
     run(out=out, json_path=json_path, quick=quick, seed=seed)

@@ -10,11 +10,14 @@ from skewless.load.sketches import CostSketch, SketchShape
 from skewless.planning.policy import check_instances, check_number, check_whole
 from skewless.planning.shuffle.policy import Dealing, InstanceWork
 
-# Instances whose speeds differ by less are treated as alike: that much is noise.
-_ALIKE = 0.1
+# An instance whose speed is nearer to the mean than this is treated as like the others.
+_ALIKE = 0.05
 # A single batch may be disturbed, and no instance is believed to be faster or slower than this.
 _NEWEST = 0.5
 _EXTREME = 4.0
+# What keys cost that were never seen makes an instance look fast or slow from batch to batch; one
+# that is so in truth stays away from the mean by more than so many standard deviations.
+_SURE = 3.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class LeastWork:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta), self.heaviest)
 
     def initial(self, instances: int) -> dict[str, Any]:
-        return {"sketch": None, "slowness": [1.0] * instances}
+        return {"sketch": None, **_Speeds.alike(instances).to_json()}
 
     def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
         before = memory["sketch"]
@@ -72,29 +75,69 @@ class LeastWork:
             sketch = sketch.decay(self.decay)
         for w in work:
             sketch = sketch.merge(w.sketch)
-        slowness = memory["slowness"]
+        speeds = _Speeds.from_json(memory)
         if before is not None:
-            slowness = _slowness(slowness, work)
-        return {"sketch": sketch.to_json(), "slowness": slowness}
+            speeds = speeds.after(work)
+        return {"sketch": sketch.to_json(), **speeds.to_json()}
 
     def dealing(self, memory: dict[str, Any], instances: int) -> Dealing:
         if memory["sketch"] is None:
             return Dealing(instances)
-        slowness = tuple(memory["slowness"])
-        # After a restart with another number of instances nothing is known of their speed.
-        differs = len(slowness) == instances and max(slowness) - min(slowness) > _ALIKE
         sketch = CostSketch.from_json(memory["sketch"])
-        return Dealing(instances, (sketch,), slowness if differs else ())
+        return Dealing(instances, (sketch,), _Speeds.from_json(memory).certain(instances))
 
 
-def _slowness(before: list[float], work: Sequence[InstanceWork]) -> list[float]:
-    """Measured beside estimated time of every instance, as a share of the mean, smoothed."""
-    now = np.ones(max(w.instance for w in work) + 1) if work else np.ones(len(before))
-    old = np.array(before) if len(before) == len(now) else np.ones(len(now))
-    seen = [w for w in work if w.estimated_ms > 0 and w.busy_ms > 0]
-    if len(seen) < len(now):
-        return [float(x) for x in old]
-    for w in seen:
-        now[w.instance] = w.busy_ms / w.estimated_ms
-    now = np.clip(now / now.mean(), 1 / _EXTREME, _EXTREME)
-    return [float(x) for x in np.round(_NEWEST * now + (1 - _NEWEST) * old, 4)]
+@dataclass(frozen=True)
+class _Speeds:
+    """How much longer than the mean every instance takes, and how sure that is."""
+
+    slowness: tuple[float, ...]  # smoothed
+    newest: tuple[float, ...]  # of the last batch alone
+    noise: float | None  # variance from batch to batch, smoothed; None: not known yet
+
+    @staticmethod
+    def alike(instances: int) -> "_Speeds":
+        return _Speeds((1.0,) * instances, (), None)
+
+    @staticmethod
+    def from_json(memory: dict[str, Any]) -> "_Speeds":
+        return _Speeds(tuple(memory["slowness"]), tuple(memory["newest"]), memory["noise"])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "slowness": [round(x, 4) for x in self.slowness],
+            "newest": [round(x, 4) for x in self.newest],
+            "noise": self.noise,
+        }
+
+    def after(self, work: Sequence[InstanceWork]) -> "_Speeds":
+        """With one more batch: measured beside estimated time, as a share of the mean."""
+        count = max((w.instance for w in work), default=-1) + 1
+        speeds = self if count in (0, len(self.slowness)) else _Speeds.alike(count)
+        seen = [w for w in work if w.estimated_ms > 0 and w.busy_ms > 0]
+        if not count or len(seen) < count:
+            return speeds
+        now = np.ones(count)
+        for w in seen:
+            now[w.instance] = w.busy_ms / w.estimated_ms
+        now = np.clip(now / now.mean(), 1 / _EXTREME, _EXTREME)
+        noise = speeds.noise
+        if speeds.newest:
+            # Half the squared step: an instance that is always slow makes no steps.
+            steps = float(np.mean((now - np.array(speeds.newest)) ** 2)) / 2
+            noise = steps if noise is None else _NEWEST * steps + (1 - _NEWEST) * noise
+        smoothed = _NEWEST * now + (1 - _NEWEST) * np.array(speeds.slowness)
+        return _Speeds(tuple(smoothed.tolist()), tuple(now.tolist()), noise)
+
+    def certain(self, instances: int) -> tuple[float, ...]:
+        """The slowness of each, 1 where it may be chance; empty: all are alike.
+
+        After a restart with another number of instances nothing is known of their speed.
+        """
+        if len(self.slowness) != instances or self.noise is None:
+            return ()
+        # The variance of a mean that is smoothed like this.
+        deviation = (self.noise * _NEWEST / (2 - _NEWEST)) ** 0.5
+        bound = max(_ALIKE, _SURE * deviation)
+        found = tuple(x if abs(x - 1) > bound else 1.0 for x in self.slowness)
+        return () if set(found) == {1.0} else found

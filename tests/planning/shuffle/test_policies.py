@@ -115,6 +115,29 @@ def test_small_differences_of_speed_are_noise() -> None:
     assert policy.dealing(memory, 2).slowness == ()
 
 
+def test_speeds_that_change_from_batch_to_batch_are_noise() -> None:
+    """As when costs of keys that were never seen make now this instance late, now that one."""
+    policy = LeastWork(2)
+    memory = after(policy, [[1.0] * 10])
+    for batch in range(12):
+        late = batch * batch % 3 % 2  # 0, 1, 1, 0, 1, 1, …
+        done = [work(policy, i, [1.0], 1.5 if i == late else 1.0) for i in range(2)]
+        memory = json.loads(json.dumps(policy.learn(memory, done)))
+        assert policy.dealing(memory, 2).slowness == (), f"batch {batch}"
+    assert max(memory["slowness"]) > 1.05, "smoothing alone would not have done"
+
+
+def test_a_slow_instance_is_believed_within_four_batches() -> None:
+    policy = LeastWork(4)
+    memory = policy.initial(4)
+    for slowness in [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]:
+        speeds = [slowness, 1.0, 1.0, 1.0]
+        memory = policy.learn(memory, [work(policy, i, [1.0], s) for i, s in enumerate(speeds)])
+    slow, *others = policy.dealing(memory, 4).slowness
+    assert slow > 1.3
+    assert max(others) <= 1.0
+
+
 def test_least_work_survives_another_number_of_instances() -> None:
     policy = LeastWork()
     memory = after(policy, [[1.0] * 9 + [100.0]])
