@@ -129,7 +129,9 @@ class Sum:
             # Twice the digits: Arrow's sums of 128 bits run over without a word.
             wide = values.cast(pa.decimal256(2 * MAX_PRECISION, self.result.scale))
             return [_fitting(_by_arrow(wide, "sum", groups), self.result)]
-        numbers, valid = _numbers(values.cast(self.result))
+        # A bigint past 2^53 has no exact double, and Spark rounds it without a word.
+        exact = not pa.types.is_floating(self.result)
+        numbers, valid = _numbers(values.cast(self.result, safe=exact))
         if pa.types.is_integer(self.result):
             _refuse_overflow(numbers, groups)
         return [_per_group(np.add, numbers, valid, groups, self.result)]

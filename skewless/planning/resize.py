@@ -13,10 +13,12 @@ def resized(table: PartitionTable, instances: int) -> PartitionTable:
     """The same partitions on another number of instances.
 
     The partitions of instances that go are dealt to those with the fewest; instances that come
-    start empty, and planners fill them by load.
+    take their share from those with the most, since not every policy moves partitions.
 
     >>> resized(PartitionTable(3, (0, 1, 2, 2)), 2).assignment
     (0, 1, 0, 1)
+    >>> resized(PartitionTable(1, (0, 0, 0, 0)), 2).assignment
+    (1, 1, 0, 0)
     """
     if not 1 <= instances <= table.partitions:
         raise bad_argument("instances", instances, f"a number from 1 to {table.partitions:,}")
@@ -27,6 +29,13 @@ def resized(table: PartitionTable, instances: int) -> PartitionTable:
         target = int(counts.argmin())
         owners[partition] = target
         counts[target] += 1
+    for newcomer in range(table.instances, instances):
+        while counts[newcomer] < table.partitions // instances:
+            fullest = int(counts.argmax())
+            given = np.flatnonzero(owners == fullest)[0]
+            owners[given] = newcomer
+            counts[fullest] -= 1
+            counts[newcomer] += 1
     return PartitionTable(instances, tuple(owners.tolist()))
 
 

@@ -155,7 +155,8 @@ class Engine:
     def settle(self, attempt: Attempt, operator: int = 0) -> Settled:
         """The state of an operator after the batch, from the reports of all its tasks.
 
-        Only once: a plan takes time. Nothing runs these tasks again after they were asked for.
+        Only once: a plan takes time. Should a task run again later, its segments are not those of
+        the commit: what counts is the run that was asked for.
         """
         if operator not in attempt.settled:
             attempt.settled[operator] = self._settle(attempt, operator)

@@ -16,6 +16,7 @@ from skewless.runtime.types import has_fixed_width
 _SETTINGS = {"spark.sql.adaptive.enabled": "false"}
 # Spark measures an Arrow batch after every row, to keep it below this: a third of the time of a
 # batch, and for nothing where rows have one size and their number is limited, too.
+_RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _FIXED_WIDTH_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
 
 
@@ -57,8 +58,13 @@ class Step:
 
     def _configure(self, batch: DataFrame) -> None:
         """Sets the session of the query, which is a copy of the user's."""
-        schemas = [batch.schema, *(node.schema for node in self.topology.nodes[:-1])]
-        fixed = _FIXED_WIDTH_SETTINGS if all(map(has_fixed_width, schemas)) else {}
+        inner = self.topology.nodes[:-1]
+        schemas = [batch.schema, *(node.schema for node in inner)]
+        # What code between two operators may add to a row is not known here.
+        known = not any(node.transforms for node in inner)
+        limited = int(batch.sparkSession.conf.get(_RECORDS, "10000") or 0) > 0
+        is_fixed = known and limited and all(map(has_fixed_width, schemas))
+        fixed = _FIXED_WIDTH_SETTINGS if is_fixed else {}
         for key, value in {**_SETTINGS, **fixed}.items():
             batch.sparkSession.conf.set(key, value)
         self._configured = True
@@ -90,15 +96,19 @@ class _Flow:
             result = transform(result)
         return result
 
-    def complete(self) -> None:
-        """Runs the tasks that the sink has not: it may have looked at the first rows only."""
-        for number in reversed(range(len(self.topology.nodes))):
+    def complete(self, until: int | None = None) -> None:
+        """Runs the tasks (of the first operators) that nobody has, or not to their end.
+
+        A sink may have looked at the first rows only, and so may code between two operators.
+        """
+        for number in reversed(range(len(self.topology.nodes) if until is None else until)):
             if self.engine.missing(self.attempt, number):
                 _consume(self._tasks(self.topology.nodes[number], number, plan_is_ours=True))
 
     def _emission(self, node: Node, number: int) -> DataFrame:
         """First all rows into the state, then what that has made due."""
         _consume(self._tasks(node, number, plan_is_ours=True))
+        self.complete(number)
         task = self.engine.emission(self.attempt, number)
         if task is None:
             return self.batch.sparkSession.createDataFrame([], node.schema)

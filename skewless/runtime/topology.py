@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from skewless.runtime.dispatch import quoted
 from skewless.runtime.engine import Operator
 
 Transform = Callable[[DataFrame], DataFrame]
@@ -106,7 +107,7 @@ class Topology:
         columns = [F.lit(number).alias(_INPUT)]
         for other, source in enumerate(self.sources):
             frame = source.frame
-            row = F.struct(*(F.col(f"`{c}`") for c in frame.columns))
+            row = F.struct(*(quoted(c) for c in frame.columns))
             column = row if other == number else F.lit(None).cast(frame.schema)
             columns.append(column.alias(_row(other)))
         return self.sources[number].frame.select(*columns)

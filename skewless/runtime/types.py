@@ -49,7 +49,18 @@ def arrow_schema(schema: T.StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def spark_schema(schema: pa.Schema) -> T.StructType:
+def spark_schema(argument: str, schema: pa.Schema) -> T.StructType:
+    """The columns as Spark has them; an error names the one that it cannot have."""
+    repeated = [n for n in schema.names if schema.names.count(n) > 1]
+    if repeated:
+        raise bad_argument(argument, repeated[0], "each column name once")
+    for field in schema:
+        try:
+            from_arrow_schema(pa.schema([field]))
+        except (PySparkException, TypeError, ValueError) as failure:
+            raise bad_argument(
+                argument, f"{field.name}: {field.type}", "types that Spark has"
+            ) from failure
     return from_arrow_schema(schema)
 
 
@@ -64,6 +75,11 @@ def as_arrow_schema(argument: str, given: object) -> pa.Schema:
             raise bad_argument(argument, given, 'such as "word string, total long"') from failure
     if not isinstance(given, T.StructType):
         raise bad_argument(argument, given, "a StructType, its text, or an Arrow schema")
+    for field in given.fields:
+        if not arrow_carries(field.dataType):
+            raise bad_argument(
+                argument, f"{field.name}: {field.dataType.simpleString()}", "types of Arrow"
+            )
     return arrow_schema(given)
 
 

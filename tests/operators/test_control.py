@@ -226,7 +226,7 @@ def test_another_number_of_instances_keeps_the_table() -> None:
     route = Route(PartitionTable(2, (1, 1, 0, 1)), (Split(key, 3, (0,), "right"),))
     policy = Mixed(instances=3)
     after = adopt(policy, Route(policy.table(1)), state_of(Mixed(instances=2), route), 1)
-    assert after.route.table.assignment == (1, 1, 0, 1)
+    assert after.route.table.assignment == (2, 1, 0, 1), "the newcomer takes from the fullest"
     assert after.route.instances == 3
     assert after.route.splits == route.splits
     assert (after.planner["own"], after.watermark_us) == (7, 3), "what is the operator's stays"

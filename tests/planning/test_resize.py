@@ -11,15 +11,17 @@ from skewless.routing.splits import Split
 
 
 @given(old=st.integers(1, 20), new=st.integers(1, 20), partitions=st.integers(20, 80))
-def test_only_the_partitions_of_instances_that_go_change_places(
-    old: int, new: int, partitions: int
-) -> None:
+def test_what_can_stay_does_and_everyone_has_a_share(old: int, new: int, partitions: int) -> None:
     before = round_robin(old, partitions)
     after = resized(before, new)
     assert after.instances == new
     assert after.partitions == partitions
     for was, now in zip(before.assignment, after.assignment, strict=True):
-        assert now == was if was < new else now < new
+        if now != was:
+            assert was >= new or now >= old, "moved only off those that go, or to those that come"
+    counts = [after.assignment.count(i) for i in range(new)]
+    assert min(counts) >= partitions // new
+    assert max(counts) <= -(-partitions // min(old, new))
 
 
 def test_what_is_left_behind_is_dealt_to_those_with_the_fewest() -> None:

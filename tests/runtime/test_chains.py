@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.errors import SkewlessError
 from skewless.runtime.stream import Stream
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows, join_oracle
 
@@ -251,3 +252,34 @@ def test_a_checkpoint_of_another_chain_is_refused(spark, tmp_path: Path) -> None
     replay.start(join_then_keyed).awaitTermination()
     with pytest.raises(sk.SkewlessError, match=r"another query: operators was .*new checkpoint"):
         replay.start(join_then_map_then_keyed)
+
+
+def test_code_between_operators_may_stop_early(spark, tmp_path: Path) -> None:
+    """The first operator's state is complete, although hardly any of its rows were wanted."""
+
+    def nearly_nothing(left: DataFrame, right: DataFrame) -> Stream:
+        pairs = sk.join(
+            left, right, on="k", time=("lt", "rt"), within=WITHIN, watermark=DELAY
+        ).transform(lambda df: df.where("false"))
+        return sk.keyed(pairs, "k", **COUNT)
+
+    replay = Replay(spark, tmp_path, BATCHES)
+    assert replay.run(nearly_nothing).num_rows == 0
+    folder = next(tmp_path.rglob("commits/*.json")).parent
+    last = json.loads(sorted(folder.glob("*.json"))[-1].read_text())["progress"]["operators"]
+    assert last[0]["matches"] > 0
+    assert last[1]["rows"] == 0
+
+
+def test_a_window_cannot_close_without_a_watermark_above_it(spark, tmp_path: Path) -> None:
+    replay = Replay(spark, tmp_path, BATCHES)
+
+    def endless(left: DataFrame, right: DataFrame) -> Stream:
+        pairs = sk.join(left, right, on="k", time=("lt", "rt"), within=(None, "5 seconds"))
+        return sk.keyed(pairs, "k", **COUNT)
+
+    with (
+        pytest.warns(UserWarning, match="grows without bound"),
+        pytest.raises(SkewlessError, match="a stream without a watermark"),
+    ):
+        replay.run(endless)

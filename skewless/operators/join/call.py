@@ -78,6 +78,8 @@ def join(
         raise bad_argument("balance", balance, "a policy such as sk.Hash(instances=4) or sk.Auto()")
     if not isinstance(suffix, str) or not suffix:
         raise bad_argument("suffix", suffix, "a text that is not empty")
+    if getattr(policy, "needs_combinable", False):
+        raise bad_argument("balance", policy, "another policy: sk.PKG is for sk.Count and sk.Agg")
     keys = _keys(inputs, on)
     times = _times(inputs, time)
     bounds = _bounds(within)

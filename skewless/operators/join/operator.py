@@ -119,9 +119,15 @@ class JoinOperator:
             planner=self._planner(turn.balance, turn),
         )
 
+    @property
+    def gives_watermark(self) -> bool:
+        """Whether the result can have a watermark at all: no row may be late without limit."""
+        ends = (self.bounds.lower_us, self.bounds.upper_us, *self.delays.by_side.values())
+        return None not in ends
+
     def output_watermark_us(self, state: OperatorState) -> int | None:
         """No later pair has a row of this time or before it, as for Spark's chained joins."""
-        if state.watermark_us is None or None in (self.bounds.lower_us, self.bounds.upper_us):
+        if state.watermark_us is None or not self.gives_watermark:
             return None
         wider = max(abs(self.bounds.lower_us or 0), abs(self.bounds.upper_us or 0))
         return state.watermark_us - wider - _OUTPUT_LAG_US

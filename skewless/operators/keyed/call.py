@@ -1,5 +1,6 @@
 """Checks the arguments of `sk.keyed` and turns them into an operator, before any Spark job."""
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -74,8 +75,9 @@ def keyed(
     if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
         raise bad_argument("balance", balance, "a policy such as sk.Mixed(instances=4)")
     arrow = types.arrow_schema(given.schema)
-    work = _process(process, arrow, windows, schema, state_schema)
-    mode = default_mode(work, windows)
+    work = _process(_resolved(process, given), arrow, at, windows, schema, state_schema)
+    timed = _is_timed(df, work, windows)
+    mode = default_mode(work, windows, delay)
     _warn_of_growth(work, windows, delay)
     layout = layout_of(
         arrow,
@@ -84,7 +86,6 @@ def keyed(
         work,
         hash_is_key=types.hashes_one_to_one([given.type_of(n) for n in names]),
     )
-    timed = isinstance(df, Stream) and df.node.timing is not None
     operator = KeyedOperator(
         layout=layout,
         process=work,
@@ -103,7 +104,7 @@ def keyed(
         mode=mode,
     )
     rows = KeyedRows(names, at, layout.payload)
-    result = types.spark_schema(operator.output_schema)
+    result = types.spark_schema("process", operator.output_schema)
     node = Node(
         operator=operator,
         children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
@@ -112,6 +113,20 @@ def keyed(
         timed_by={INPUT: 0} if timed else {},
     )
     return Stream(node, result, df.sparkSession)
+
+
+def _is_timed(df: "DataFrame | Stream", process: Process, windows: Window) -> bool:
+    """Whether an operator upstream says how far event time has come."""
+    timing = df.node.timing if isinstance(df, Stream) else None
+    if timing is None:
+        return False
+    if windows is not None and not getattr(timing.operator, "gives_watermark", True):
+        raise bad_argument(
+            "df",
+            "a stream without a watermark",
+            "one whose operator has bounds and a watermark, because a window must close",
+        )
+    return True
 
 
 def _by(given: Input, by: Any) -> tuple[str, ...]:
@@ -146,6 +161,7 @@ def _time(given: Input, time: Any) -> str:
 def _process(
     process: Any,
     schema: "pa.Schema",
+    at: str,
     windows: Window,
     out: Any,
     state: Any,
@@ -162,18 +178,31 @@ def _process(
             "sk.Count(), sk.Agg({...}), sk.SelfJoin(within=...) or fn(batch, state)",
         )
     kept = None if state is None else types.as_arrow_schema("state_schema", state)
-    if out is not None:
+    if out is not None and kept is not None:
         return Function(process, types.as_arrow_schema("schema", out), kept)
     seen = schema
     if isinstance(windows, Windows):
         import pyarrow as pa
 
-        moment = pa.timestamp("us", tz="UTC")
+        moment = schema.field(at).type
         seen = schema.append(
             pa.field(windows.column, pa.struct([("start", moment), ("end", moment)]))
         )
+    if out is not None:
+        # It may keep state or not; one that cannot be tried on an empty batch keeps none.
+        with contextlib.suppress(SkewlessError):
+            kept = infer_schemas(process, seen)[1]
+        return Function(process, types.as_arrow_schema("schema", out), kept)
     found, inferred = infer_schemas(process, seen)
     return Function(process, found, inferred if kept is None else kept)
+
+
+def _resolved(process: Any, given: Input) -> Any:
+    """The aggregates with their columns as the input has them: names as the session folds them."""
+    if not isinstance(process, Agg):
+        return process
+    columns = {m.column: given.resolve("process", m.column) for m in process.measures if m.column}
+    return process.on(columns)
 
 
 def _warn_of_growth(process: Process, windows: Window, delay: int | None) -> None:

@@ -195,6 +195,11 @@ class KeyedOperator:
             limits=self.limits,
         )
 
+    @property
+    def gives_watermark(self) -> bool:
+        """Whether the result can have a watermark at all."""
+        return self.delays.by_side[INPUT] is not None
+
     def output_watermark_us(self, state: OperatorState) -> int | None:
         """No later row has an event, or a window that starts, at this time or before it.
 
@@ -296,9 +301,11 @@ def _waits(process: Process, window: Window) -> bool:
     return isinstance(process, Count | Agg)
 
 
-def default_mode(process: Process, window: Window) -> str:
-    """The mode of a query that does not say."""
-    return "update" if window is None and isinstance(process, Count | Agg) else "append"
+def default_mode(process: Process, window: Window, delay_us: int | None = 0) -> str:
+    """The mode of a query that does not say: append, unless nothing would ever come."""
+    if isinstance(window, SessionWindow) or not _waits(process, window):
+        return "append"
+    return "update" if window is None or delay_us is None else "append"
 
 
 def _check_process(layout: Layout, process: Process, window: Window) -> None:
@@ -309,11 +316,17 @@ def _check_process(layout: Layout, process: Process, window: Window) -> None:
     elif isinstance(process, Function):
         if isinstance(window, SessionWindow):
             raise bad_argument("window", window, "a duration or None, where process is a function")
+        if window is not None and window.column in layout.schema.names:
+            raise bad_argument(
+                "df",
+                f"a column {window.column!r}",
+                "an input without it: a function is given one of this name; drop or rename it",
+            )
         _check_state_schema(layout, process, window)
     else:
         for measure in process.measures:
-            if measure.column is not None and measure.column not in layout.sources:
-                raise bad_argument("process", measure.column, f"one of {list(layout.sources)}")
+            if measure.column is not None and measure.column not in layout.schema.names:
+                raise bad_argument("process", measure.column, f"one of {layout.schema.names}")
         names = Summary(layout, process.measures, window).output_schema.names
         if len(set(names)) < len(names):
             raise bad_argument(

@@ -1,7 +1,8 @@
 """What a keyed operator does with the rows of a key: count, aggregate, self-join, a function."""
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -66,6 +67,15 @@ Measure(name='rows', function='count', column=None))
         names = [m.name for m in self.measures]
         if len(set(names)) < len(names):
             raise bad_argument("process", names, "each output name once")
+
+    def on(self, columns: Mapping[str, str]) -> "Agg":
+        """The same aggregates of the columns that these names mean."""
+        renamed = copy.copy(self)
+        renamed.measures = tuple(
+            replace(m, column=None if m.column is None else columns[m.column])
+            for m in self.measures
+        )
+        return renamed
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -155,6 +165,20 @@ def infer_schemas(
             "process: cannot tell what the function gives: called with an empty batch it returned "
             f"{type(out).__name__} instead of a table; give schema="
         )
+    if state is not None and not isinstance(state, pa.Table):
+        raise SkewlessError(
+            "process: cannot tell what the function keeps: called with an empty batch it returned "
+            f"a state of type {type(state).__name__} instead of a table or None"
+        )
+    for argument, table in (("schema", out), ("state_schema", state)):
+        untyped = (
+            [] if table is None else [f.name for f in table.schema if pa.types.is_null(f.type)]
+        )
+        if untyped:
+            raise SkewlessError(
+                f"process: column {untyped[0]!r} has no type where the batch is empty; give "
+                f"{argument}=, or make the column with its type, as pa.array(values, pa.int64())"
+            )
     return out.schema, None if state is None else state.schema
 
 

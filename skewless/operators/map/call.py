@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from skewless.errors import bad_argument
+from skewless.errors import SkewlessError, bad_argument
 from skewless.operators.durations import parse_duration_us
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.operator import MapOperator
+from skewless.planning.auto import Auto
+from skewless.planning.hash import Hash
 from skewless.planning.leastwork import LeastWork
+from skewless.planning.roundrobin import RoundRobin
+from skewless.planning.scaling import largest
 from skewless.planning.shuffle.policy import ShufflePolicy
 from skewless.runtime import types
 from skewless.runtime.dispatch import MapRows
@@ -34,7 +38,7 @@ def map(
     schema: "str | T.StructType | pa.Schema",
     *,
     cost_key: str | Sequence[str],
-    balance: ShufflePolicy | None = None,
+    balance: ShufflePolicy | Auto | Hash | None = None,
     per_row: bool | None = None,
     concurrency: int = 1,
     ordered: bool = True,
@@ -56,9 +60,7 @@ def map(
     given = read_input("df", df)
     keys = _cost_key(given, cost_key)
     result = types.as_arrow_schema("schema", schema)
-    policy = LeastWork() if balance is None else balance
-    if not callable(getattr(policy, "dealing", None)) or isinstance(policy, type):
-        raise bad_argument("balance", balance, "sk.LeastWork(), sk.Posg() or sk.RoundRobin()")
+    policy = _policy(balance)
     if per_row is None:
         per_row = concurrency != 1 or retries != 0 or timeout is not None
         per_row = per_row or _takes_rows(fn, types.arrow_schema(given.schema))
@@ -77,7 +79,7 @@ def map(
         },
     )
     rows = MapRows(keys, layout.columns)
-    shown = types.spark_schema(result)
+    shown = types.spark_schema("schema", result)
     node = Node(
         operator=operator,
         children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
@@ -86,6 +88,20 @@ def map(
         keeps_time=True,
     )
     return Stream(node, shown, df.sparkSession)
+
+
+def _policy(balance: Any) -> ShufflePolicy:
+    """Policies for all operators mean here: by cost (Auto), or evenly whatever rows cost (Hash)."""
+    if balance is None:
+        return LeastWork()
+    if isinstance(balance, Auto):
+        return LeastWork(largest(balance.instances, 1) if balance.instances else None)
+    if isinstance(balance, Hash):
+        return RoundRobin(balance.instances)
+    if not callable(getattr(balance, "dealing", None)) or isinstance(balance, type):
+        raise bad_argument("balance", balance, "sk.LeastWork(), sk.Posg() or sk.RoundRobin()")
+    policy: ShufflePolicy = balance
+    return policy
 
 
 def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:
@@ -107,20 +123,39 @@ def _takes_rows(fn: Any, schema: pa.Schema) -> bool:
         raise bad_argument("fn", fn, "a function")
     if inspect.iscoroutinefunction(fn):
         return True
+    kind = _first_annotation(fn)
+    if isinstance(kind, type) and issubclass(kind, (*_ARROW, Mapping)):
+        return issubclass(kind, Mapping)
+    empty = pa.RecordBatch.from_pylist([], schema)
     try:
-        first = next(iter(typing.get_type_hints(fn).values()), None)
-    except (NameError, TypeError):
-        first = None
-    origin = typing.get_origin(first) or first
-    if isinstance(origin, type):
-        if issubclass(origin, _ARROW):
-            return False
-        if issubclass(origin, Mapping):
-            return True
-    try:
-        result = fn(pa.RecordBatch.from_pylist([], schema))
+        result = fn(empty)
         if isinstance(result, Iterator):
-            result = next(result, pa.RecordBatch.from_pylist([], schema))
-    except Exception:
-        return True  # it wants something else than a record batch
-    return not isinstance(result, (*_ARROW, list))
+            result = next(result, empty)
+    except Exception as failure:
+        # A row is no record batch: what fails on the one may be meant for the other.
+        try:
+            fn(dict.fromkeys(schema.names))
+        except Exception:
+            raise SkewlessError(
+                f"per_row: cannot tell whether fn takes record batches or rows: on an empty record "
+                f"batch it raised {type(failure).__name__}: {failure}; say per_row=True or False"
+            ) from failure
+        return True
+    if isinstance(result, list):
+        if not result:
+            raise SkewlessError(
+                "per_row: cannot tell whether fn takes record batches or rows: on an empty record "
+                "batch it gave an empty list; say per_row=True or False"
+            )
+        return not isinstance(result[0], _ARROW)
+    return not isinstance(result, _ARROW)
+
+
+def _first_annotation(fn: Any) -> Any:
+    """What the first parameter is annotated with, without its arguments."""
+    try:
+        name = next(iter(inspect.signature(fn).parameters))
+        hint = typing.get_type_hints(fn).get(name)
+    except Exception:  # no signature, no parameter, or an annotation that means nothing
+        return None
+    return typing.get_origin(hint) or hint

@@ -43,6 +43,7 @@ class MapFunction:
             raise bad_argument("fn", self.fn, "a plain function; a coroutine needs per_row=True")
         for name, value, plain in (
             ("concurrency", self.concurrency, 1),
+            ("ordered", self.ordered, True),
             ("retries", self.retries, 0),
             ("timeout", self.timeout_s, None),
         ):

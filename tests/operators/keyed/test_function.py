@@ -285,6 +285,13 @@ def test_refused_before_anything_runs(tmp_path) -> None:
         runner_of(str(tmp_path), Function(remember, HISTORY, lacking))
 
 
+def test_what_an_empty_call_cannot_tell_is_said() -> None:
+    with pytest.raises(SkewlessError, match=r"'n' has no type.*schema="):
+        infer_schemas(lambda batch, state: (pa.table({"n": []}), None), SCHEMA)
+    with pytest.raises(SkewlessError, match="a state of type dict"):
+        infer_schemas(lambda batch, state: (batch, {}), SCHEMA)
+
+
 def test_schemas_are_found_by_an_empty_call() -> None:
     assert infer_schemas(remember, SMALL) == (HISTORY, SEEN)
     with pytest.raises(SkewlessError, match="give schema="):

@@ -177,6 +177,14 @@ def test_splits_of_several_members_are_for_what_can_be_combined(process, window,
     assert one.combinable is one.emits is (window is not None)
 
 
+def test_without_a_watermark_windows_are_given_as_they_change() -> None:
+    tumbling = Windows(SECOND, SECOND)
+    assert default_mode(Count(), tumbling, None) == "update"
+    assert default_mode(Count(), tumbling, 0) == "append"
+    assert default_mode(SelfJoin("1 second"), None, None) == "append"
+    assert default_mode(Count(), SessionWindow("1 second"), None) == "append", "and is refused"
+
+
 def test_there_is_an_emission_only_when_something_is_due(tmp_path) -> None:
     runner = LocalKeyed(str(tmp_path), SCHEMA, ["k", "g"], "t", Count(), TUMBLING)
     due = []
