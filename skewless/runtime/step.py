@@ -103,12 +103,13 @@ class _Flow:
         """
         for number in reversed(range(len(self.topology.nodes) if until is None else until)):
             if self.engine.missing(self.attempt, number):
-                _consume(self._tasks(self.topology.nodes[number], number, plan_is_ours=True))
+                # Not ours: of rows that are known to be none Spark would start no task.
+                _consume(self._tasks(self.topology.nodes[number], number, plan_is_ours=False))
 
     def _emission(self, node: Node, number: int) -> DataFrame:
         """First all rows into the state, then what that has made due."""
         _consume(self._tasks(node, number, plan_is_ours=True))
-        self.complete(number)
+        self.complete(number + 1)
         task = self.engine.emission(self.attempt, number)
         if task is None:
             return self.batch.sparkSession.createDataFrame([], node.schema)

@@ -62,5 +62,6 @@ def test_policies_are_told_apart_by_their_descriptions() -> None:
             "max_moves": None,
             "split": True,
             "every": 1,
+            "busy_ms": 1000.0,
         },
     ]
