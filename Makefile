@@ -19,7 +19,7 @@ setup: $(STAMP) ## create .venv and install everything
 	@echo "$(VENV) is ready"
 
 test: java $(STAMP) lint ## lint and run the tests, as CI does
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/ruff check --quiet .

@@ -38,7 +38,7 @@ def text_bytes(text: str | None, offset: int = 4) -> int:
             lambda v: 4 + text_bytes(v["s"]),
         ),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, pa.DataType) else "",
 )
 def test_every_row_by_itself(kind: pa.DataType, values: list[Any], width: Any) -> None:
     rows = np.array([*range(len(values)), 0, 0])

@@ -399,7 +399,7 @@ def test_the_schema_is_known_before_anything_runs(stream: DataFrame) -> None:
         ({"cost_key": "missing"}, "cost_key"),
         ({"cost_key": []}, "cost_key"),
         ({"cost_key": None}, "cost_key"),
-        ({"balance": sk.Hash(2)}, "balance"),
+        ({"balance": sk.Mixed(2)}, "balance"),
         ({"balance": sk.LeastWork}, "balance"),
         ({"per_row": "yes"}, "per_row"),
         ({"concurrency": 0}, "concurrency"),
