@@ -12,6 +12,10 @@ class SkewlessError(ValueError):
     """
 
 
+class StateGrowsWarning(UserWarning):
+    """An operator keeps something for ever."""
+
+
 def bad_argument(name: str, got: object, takes: str) -> SkewlessError:
     """The error for a wrong argument: its name, what it got and what it takes."""
     return SkewlessError(f"{name}: got {got!r}; takes {takes}")

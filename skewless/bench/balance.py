@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,7 +19,7 @@ from skewless.bench.balance_figures import batches_until_even, figures
 from skewless.bench.machine import busy_share, cores, driver_memory, machine, versions
 from skewless.bench.measure import Batch, disagreements
 from skewless.bench.overhead import report_ms
-from skewless.bench.process import OnBatch, converse
+from skewless.bench.process import OnBatch, listed
 from skewless.bench.scenarios import (
     FULL,
     HOT_KEY,
@@ -66,19 +66,9 @@ Busy = Callable[[], float]
 
 def measure(order: Order, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Heard:
     """Run one policy in a process of its own: its batches, and what went wrong if anything did."""
-
-    def hear(events: IO[str]) -> list[Turn]:
-        turns: list[Turn] = []
-        for line in events:
-            event = json.loads(line)
-            if event["event"] == "batch":
-                on_batch(event["done"])
-            else:
-                turns = [Turn(**turn) for turn in event["turns"]]
-        return turns
-
-    turns, failure = converse(order.as_json(), hear, command)
-    return turns, failure or (None if turns else "it measured nothing")
+    return listed(
+        order.as_json(), on_batch, command, lambda e: [Turn(**turn) for turn in e["turns"]]
+    )
 
 
 def run(

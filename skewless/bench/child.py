@@ -8,14 +8,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skewless.bench import with_flink, with_pathway
 from skewless.bench.engines import ENGINES, Replay, session_settings
 from skewless.bench.measure import Batch
 from skewless.bench.verdict import FLOOR
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 POLL_S = 0.5
 LEAST_BATCHES = 2  # the first is left out
@@ -85,18 +88,24 @@ def follow(query: Any, job: Job, emit: Emit, clock: Callable[[], float] = time.m
             return
 
 
-def measure(job: Job, emit: Emit) -> None:
-    """Run the engine on a session of its own."""
+def ready(job: Job, own: Mapping[str, str], emit: Emit) -> "SparkSession":
+    """The session of this process, with an engine's own settings; told when it is up."""
     import skewless as sk
 
-    engine = ENGINES[job.engine]
-    assert engine.start is not None, "runs on Spark"
-    settings = session_settings(engine, job.replay.cores, job.driver_memory)
+    settings = session_settings(own, job.replay.cores, job.driver_memory)
     spark = sk.session(master=f"local[{job.replay.cores}, 4]", app_name="bench", config=settings)
     jvm = spark.sparkContext._jvm
     assert jvm is not None, "the session is local"
     java = jvm.java.lang.System.getProperty("java.version")
     emit({"event": "ready", "java": java, "settings": settings})
+    return spark
+
+
+def measure(job: Job, emit: Emit) -> None:
+    """Run the engine on a session of its own."""
+    engine = ENGINES[job.engine]
+    assert engine.start is not None, "runs on Spark"
+    spark = ready(job, engine.settings, emit)
     query = engine.start(spark, job.replay)
     try:
         follow(query, job, emit)

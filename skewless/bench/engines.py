@@ -1,6 +1,6 @@
 """The engines that the join benchmark compares, each as a function that starts its query."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -52,13 +52,13 @@ class Engine:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-def session_settings(engine: Engine, cores: int, driver_memory: str) -> dict[str, str]:
+def session_settings(own: Mapping[str, str], cores: int, driver_memory: str) -> dict[str, str]:
     """The settings of an engine's session, beside those of `sk.session` that all share."""
     return {
         "spark.driver.memory": driver_memory,
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
-        **engine.settings,
+        **own,
     }
 
 

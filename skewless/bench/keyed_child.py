@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from skewless.bench.child import Emit, Job, follow, has_rows
+from skewless.bench.child import Emit, Job, follow, has_rows, ready
 from skewless.bench.keyed_engines import ENGINES
 from skewless.bench.measure import Batch
 
@@ -39,20 +39,8 @@ def batch_of(progress: Any) -> Batch:
 
 def measure(job: Job, emit: Emit) -> None:
     """Run the engine on a session of its own."""
-    import skewless as sk
-
     engine = ENGINES[job.engine]
-    settings = {
-        "spark.driver.memory": job.driver_memory,
-        "spark.sql.shuffle.partitions": str(job.replay.cores),
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-        **engine.settings,
-    }
-    spark = sk.session(master=f"local[{job.replay.cores}, 4]", app_name="bench", config=settings)
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None, "the session is local"
-    java = jvm.java.lang.System.getProperty("java.version")
-    emit({"event": "ready", "java": java, "settings": settings})
+    spark = ready(job, engine.settings, emit)
     query = engine.start(spark, job.replay)
     try:
         follow(query, job, emit)

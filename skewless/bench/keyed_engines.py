@@ -98,7 +98,7 @@ def _skewless_words(spark: "SparkSession", replay: Replay) -> Any:
     import warnings
 
     import skewless as sk
-    from skewless.operators.keyed.call import StateGrowsWarning
+    from skewless.errors import StateGrowsWarning
 
     with warnings.catch_warnings():
         # A word is kept for ever, by Spark's operators as well.

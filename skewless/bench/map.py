@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -29,7 +29,7 @@ from skewless.bench.map_scenarios import (
     read_mentions,
 )
 from skewless.bench.map_work import MapBatch
-from skewless.bench.process import OnBatch, converse
+from skewless.bench.process import OnBatch, listed
 from skewless.bench.verdict import Target, judged
 from skewless.errors import bad_argument
 
@@ -60,19 +60,9 @@ Busy = Callable[[], float]
 
 def measure(errand: Errand, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Heard:
     """Run one engine in a process of its own: its batches, and what went wrong if anything did."""
-
-    def hear(events: IO[str]) -> list[MapBatch]:
-        batches: list[MapBatch] = []
-        for line in events:
-            event = json.loads(line)
-            if event["event"] == "batch":
-                on_batch(event["done"])
-            else:
-                batches = [MapBatch(**batch) for batch in event["batches"]]
-        return batches
-
-    batches, failure = converse(errand.as_json(), hear, command)
-    return batches, failure or (None if batches else "it measured nothing")
+    return listed(
+        errand.as_json(), on_batch, command, lambda e: [MapBatch(**batch) for batch in e["batches"]]
+    )
 
 
 def run(

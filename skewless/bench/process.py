@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from skewless.bench.child import Job
 from skewless.bench.measure import Batch
@@ -46,6 +46,7 @@ def measure(job: Job, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Outc
 
 
 Heard = TypeVar("Heard")
+Item = TypeVar("Item")
 
 
 def converse(
@@ -78,6 +79,28 @@ def converse(
         if status == 0:
             return heard, None
         return heard, f"exit status {status}; it said: {_tail(log)}"
+
+
+def listed(
+    request: str,
+    on_batch: OnBatch,
+    command: Sequence[str],
+    of_event: Callable[[dict[str, Any]], list[Item]],
+) -> tuple[list[Item], str | None]:
+    """What a process lists in its last event, and what went wrong if anything did."""
+
+    def hear(events: IO[str]) -> list[Item]:
+        items: list[Item] = []
+        for line in events:
+            event = json.loads(line)
+            if event["event"] == "batch":
+                on_batch(event["done"])
+            else:
+                items = of_event(event)
+        return items
+
+    items, failure = converse(request, hear, command)
+    return items, failure or (None if items else "it measured nothing")
 
 
 def _hear(events: IO[str], on_batch: OnBatch) -> Outcome:

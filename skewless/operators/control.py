@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from skewless.routing.route import Route
 from skewless.routing.splits import Split
 from skewless.state.commit import OperatorState
 from skewless.state.segment import Segment
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # The newest batch against all before it: two batches after a hotspot jumps, it is 9/10 of the load.
 _NEWEST = 0.7
@@ -116,7 +119,8 @@ def detail_of(policy: AnyPolicy) -> Detail:
     return EVERY_KEY_THAT_COUNTS if plans_keys(policy) else STANDING_OUT
 
 
-def plans_keys(policy: object) -> bool:
+def plans_keys(policy: AnyPolicy) -> "TypeIs[KeyPolicy]":
+    """Whether a policy keeps a table of keys instead of moving partitions."""
     return hasattr(policy, "plan_keys")
 
 
@@ -213,14 +217,14 @@ def _scaled(
 def _planned(
     policy: AnyPolicy, snapshot: Snapshot, route: Route, memory: dict[str, Any]
 ) -> tuple[Plan | KeyPlan, dict[str, Any], Route]:
-    if not plans_keys(policy):
-        plan, memory = policy.plan(snapshot, memory)  # type: ignore[union-attr]
-        validate(plan, snapshot)
-        return plan, memory, replace(route, table=plan.table, splits=plan.splits)
-    keys = key_snapshot(snapshot)
-    proposed, memory = policy.plan_keys(keys, memory)  # type: ignore[union-attr]
-    validate_keys(proposed, keys, getattr(policy, "table_limit", None))
-    return proposed, memory, replace(route, splits=_entries(proposed, route.partitions))
+    if plans_keys(policy):
+        keys = key_snapshot(snapshot)
+        proposed, memory = policy.plan_keys(keys, memory)
+        validate_keys(proposed, keys, getattr(policy, "table_limit", None))
+        return proposed, memory, replace(route, splits=_entries(proposed, route.partitions))
+    plan, memory = policy.plan(snapshot, memory)
+    validate(plan, snapshot)
+    return plan, memory, replace(route, table=plan.table, splits=plan.splits)
 
 
 def key_snapshot(snapshot: Snapshot) -> KeySnapshot:

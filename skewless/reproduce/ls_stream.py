@@ -1,16 +1,13 @@
 """The evaluation of the Ls-Stream paper (§VI), run again on a simulated cluster."""
 
-import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skewless.reproduce.experiments import (
     SYSTEMS,
@@ -21,6 +18,7 @@ from skewless.reproduce.experiments import (
     Task,
     perform,
 )
+from skewless.reproduce.output import drawn, progress_bar, recorded
 from skewless.reproduce.report import draw, render, targets
 
 READINGS: tuple[Reading, ...] = (
@@ -77,34 +75,25 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     results = _perform_all(wanted, console)
     verdicts = targets(results, quick=quick)
     console.print(render(results, verdicts, quick=quick))
-    figures = draw(results, out) if find_spec("matplotlib") is not None else []
-    if not figures:
-        console.print("No figures without matplotlib; it comes with skewless\\[plots].")
-    for figure in figures:
-        console.print(f"figure: {figure}", soft_wrap=True)
+    figures = drawn(draw, results, out, console)
     record = {
         "paper": "Ls-Stream",
         "quick": quick,
         "seed": seed,
         "targets": verdicts,
         "results": [result.as_json() for result in results],
-        "figures": [str(figure) for figure in figures],
+        "figures": figures,
     }
-    if json_path is not None:
-        json_path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return record
+    return recorded(record, json_path)
 
 
 def _perform_all(wanted: list[Task], console: Console) -> list[Result]:
     """All results, in the order of the tasks; as many at once as there are cores."""
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
     done: dict[Task, Result] = {}
     workers = min(len(wanted), os.cpu_count() or 1)
     # Spawned: a forked worker would inherit whatever threads the caller has.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    with Progress(*columns, console=console, transient=True) as progress, pool:
+    with progress_bar(console) as progress, pool:
         bar = progress.add_task("simulating", total=len(wanted))
         for future in as_completed([pool.submit(perform, task) for task in wanted]):
             result = future.result()

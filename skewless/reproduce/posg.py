@@ -1,17 +1,15 @@
 """The evaluation of the POSG paper (§V), run again on simulated instances."""
 
-import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skewless.planning.policy import check_whole
+from skewless.reproduce.output import drawn, progress_bar, recorded
 from skewless.reproduce.posg_experiments import Point, Result, perform, points
 from skewless.reproduce.posg_report import draw, render, targets
 
@@ -41,34 +39,25 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seeds: int) -> dict[s
     results = _perform_all(list(tasks(quick=quick, seeds=seeds)), console)
     verdicts = targets(results, quick=quick)
     console.print(render(results, verdicts, quick=quick))
-    figures = draw(results, out) if find_spec("matplotlib") is not None else []
-    if not figures:
-        console.print("No figures without matplotlib; it comes with skewless\\[plots].")
-    for figure in figures:
-        console.print(f"figure: {figure}", soft_wrap=True)
+    figures = drawn(draw, results, out, console)
     record = {
         "paper": "POSG",
         "quick": quick,
         "seeds": seeds,
         "targets": verdicts,
         "results": [result.as_json() for result in results],
-        "figures": [str(figure) for figure in figures],
+        "figures": figures,
     }
-    if json_path is not None:
-        json_path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return record
+    return recorded(record, json_path)
 
 
 def _perform_all(wanted: list[tuple[Point, int]], console: Console) -> list[Result]:
     """All results, in the order of the tasks. Threads will do: the inner loop is compiled."""
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
     done: dict[tuple[Point, int], Result] = {}
     # Compiled once, before the threads begin.
     perform(Point("skew", 0.0, tuples=64), 0)
     with (
-        Progress(*columns, console=console, transient=True) as progress,
+        progress_bar(console) as progress,
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
     ):
         bar = progress.add_task("simulating", total=len(wanted))

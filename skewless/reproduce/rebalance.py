@@ -1,14 +1,12 @@
 """The evaluation of the rebalancing paper (§V), run again with our planners."""
 
-import json
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skewless.reproduce.output import drawn, progress_bar, recorded
 from skewless.reproduce.rebalance_experiments import SYSTEMS, Result, Task, perform
 from skewless.reproduce.rebalance_report import draw, render, targets
 
@@ -73,33 +71,24 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     results = _perform_all(list(tasks(quick=quick, seed=seed)), console)
     verdicts = targets(results, quick=quick)
     console.print(render(results, verdicts))
-    figures = draw(results, out) if find_spec("matplotlib") is not None else []
-    if not figures:
-        console.print("No figures without matplotlib; it comes with skewless\\[plots].")
-    for figure in figures:
-        console.print(f"figure: {figure}", soft_wrap=True)
+    figures = drawn(draw, results, out, console)
     record = {
         "paper": "rebalance",
         "quick": quick,
         "seed": seed,
         "targets": verdicts,
         "results": [result.as_json() for result in results],
-        "figures": [str(figure) for figure in figures],
+        "figures": figures,
     }
-    if json_path is not None:
-        json_path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return record
+    return recorded(record, json_path)
 
 
 def _perform_all(wanted: list[Task], console: Console) -> list[Result]:
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
     results = []
     # Once for nothing, so that no plan waits for the compiler.
     for system in SYSTEMS:
         perform(Task("warm up", system, 0, 0, keys=500, intervals=1, degree=8))
-    with Progress(*columns, console=console, transient=True) as progress:
+    with progress_bar(console) as progress:
         bar = progress.add_task("planning", total=len(wanted))
         for task in wanted:
             progress.update(bar, description=f"{task.experiment}: {task.system}")

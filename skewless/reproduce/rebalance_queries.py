@@ -1,19 +1,17 @@
 """The continuous queries of the rebalancing paper (§V), run on Spark under each policy."""
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skewless.bench.child import has_rows
+from skewless.reproduce.output import drawn, progress_bar, recorded
 from skewless.reproduce.rebalance_queries_report import comparisons, draw, render
 from skewless.reproduce.rebalance_topologies import TOPOLOGIES, Size, Topology
 from skewless.reproduce.rebalance_turns import Run, Turn, turn_of
@@ -62,11 +60,7 @@ def run(
     runs = _perform_all(list(trials(quick=quick, seed=seed)), size, instances, cores, console)
     compared = comparisons(runs)
     console.print(render(runs, compared, quick=quick))
-    figures = draw(runs, out) if find_spec("matplotlib") is not None else []
-    if not figures:
-        console.print("No figures without matplotlib; it comes with skewless\\[plots].")
-    for figure in figures:
-        console.print(f"figure: {figure}", soft_wrap=True)
+    figures = drawn(draw, runs, out, console)
     record = {
         "paper": "rebalance, queries",
         "quick": quick,
@@ -76,11 +70,9 @@ def run(
         "size": asdict(size),
         "comparisons": compared,
         "runs": [r.as_json() for r in runs],
-        "figures": [str(figure) for figure in figures],
+        "figures": figures,
     }
-    if json_path is not None:
-        json_path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return record
+    return recorded(record, json_path)
 
 
 def follow(writer: "StreamWriter") -> tuple[Turn, ...]:
@@ -107,12 +99,9 @@ def _perform_all(
 ) -> list[Run]:
     import skewless as sk
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
     runs: list[Run] = []
     warm: set[str] = set()
-    progress = Progress(*columns, console=console, transient=True)
+    progress = progress_bar(console)
     with tempfile.TemporaryDirectory(prefix="skewless-") as scratch, progress:
         bar = progress.add_task("starting Spark", total=len(wanted))
         spark = sk.session(master=f"local[{cores}, 4]", app_name="reproduce")

@@ -125,7 +125,7 @@ def _with_count(rows: pa.Table, count: "np.ndarray[Any, np.dtype[np.int64]]") ->
 def word_history(spark: "SparkSession", folder: Path, system: str, instances: int) -> "Stream":
     """The same question as a function with state of its own, which no combiner can shrink."""
     import skewless as sk
-    from skewless.operators.keyed.call import StateGrowsWarning
+    from skewless.errors import StateGrowsWarning
 
     with warnings.catch_warnings():
         # A word that never comes again keeps its last rows; the run is short.

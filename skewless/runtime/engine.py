@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from skewless.load import report as reports_of
 from skewless.load.report import Report, read_report
@@ -183,7 +183,7 @@ class Engine:
 
     def emission(self, attempt: Attempt, operator: int) -> Any | None:
         """The task that gives what the batch's new watermark has made due, if anything."""
-        emitting: Any = self.operators[operator]
+        emitting = cast("Emitting", self.operators[operator])
         before = attempt.parts[operator].state
         return emitting.emission(before, self.settle(attempt, operator).state, self.storage)
 

@@ -1,8 +1,9 @@
 """The engine without Spark: the same tasks, state and commits, driven in this process."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
 Batch = tuple[pa.Table, pa.Table]
+Input = TypeVar("Input")
 HashFunction = Callable[[pa.Table], npt.NDArray[np.uint64]]
 
 
@@ -43,8 +45,44 @@ def spread_hash(keys: pa.Table) -> npt.NDArray[np.uint64]:
     return pd.util.hash_array(rows, categorize=False).astype(np.uint64)
 
 
+class LocalQuery(ABC, Generic[Input]):
+    """Runs an operator in this process; a fault kills its engine, and a new one goes on."""
+
+    directory: str
+    drop_bad_rows: bool
+    operator: Any
+    engine: Engine
+
+    def _new_engine(self) -> Engine:
+        engine = Engine(Storage(self.directory), (self.operator,), 2, self.drop_bad_rows)
+        engine.open()
+        return engine
+
+    def run(self, batches: Sequence[Input], faults: Sequence[Fault] = ()) -> pa.Table:
+        """All batches in turn; a fault kills the engine, and a new one replays the batch."""
+        pending = list(faults)
+        for number, batch in enumerate(batches):
+            while True:
+                self.engine.faults = Faults(tuple(pending[:1]))
+                try:
+                    self.step(number, batch)
+                    break
+                except SimulatedKill:
+                    pending.pop(0)
+                    self.engine = self._new_engine()
+        return self.rows()
+
+    @abstractmethod
+    def step(self, number: int, batch: Input) -> None:
+        """One micro-batch."""
+
+    @abstractmethod
+    def rows(self) -> pa.Table:
+        """What the sink holds."""
+
+
 @dataclass
-class LocalJoin:
+class LocalJoin(LocalQuery[Batch]):
     """Joins micro-batches of two tables whose key columns have the same names and types.
 
     The sink is a dictionary from batch to rows, replaced when a batch is replayed. `hash_keys` may
@@ -100,28 +138,7 @@ class LocalJoin:
         self.operator = JoinOperator(
             layout, self.bounds, self.delays, self.policy, fingerprint, self.limits
         )
-        self.engine = self._new_engine(())
-
-    def _new_engine(self, faults: Sequence[Fault]) -> Engine:
-        engine = Engine(
-            Storage(self.directory), (self.operator,), 2, self.drop_bad_rows, Faults(tuple(faults))
-        )
-        engine.open()
-        return engine
-
-    def run(self, batches: Sequence[Batch], faults: Sequence[Fault] = ()) -> pa.Table:
-        """All batches in turn; a fault kills the engine, and a new one replays the batch."""
-        pending = list(faults)
-        for number, batch in enumerate(batches):
-            while True:
-                self.engine.faults = Faults(tuple(pending[:1]))
-                try:
-                    self.step(number, batch)
-                    break
-                except SimulatedKill:
-                    pending.pop(0)
-                    self.engine = self._new_engine(())
-        return self.rows()
+        self.engine = self._new_engine()
 
     def step(self, number: int, batch: Batch) -> None:
         """One micro-batch: route, run every task, sink, commit."""
@@ -134,7 +151,7 @@ class LocalJoin:
         results = []
         for instance in attempt.parts[0].order:
             mine = rows.filter(pa.array(instances == instance))
-            results += list(attempt.parts[0].task.run(instance, _batches(mine)))
+            results += list(attempt.parts[0].task.run(instance, batches_of(mine)))
         names = [c.name for c in self.operator.layout.output]
         empty = pa.table({n: pa.array([], t) for n, t in zip(names, self._types(), strict=True)})
         self.sink[number] = pa.Table.from_batches(results) if results else empty
@@ -189,5 +206,6 @@ class LocalJoin:
         return pa.table(columns)
 
 
-def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A table as Spark hands it to a task: in small batches."""
     return iter(table.combine_chunks().to_batches(max_chunksize=1000))

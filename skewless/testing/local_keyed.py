@@ -16,15 +16,13 @@ from skewless.operators.keyed.windows import Window
 from skewless.planning.hash import Hash
 from skewless.planning.policy import Policy
 from skewless.routing.splits import homes
-from skewless.runtime.engine import Attempt, Engine
-from skewless.state.faults import Fault, Faults, SimulatedKill
-from skewless.state.storage import Storage
+from skewless.runtime.engine import Attempt
 from skewless.state.watermark import Delays
-from skewless.testing.local import HashFunction, spread_hash
+from skewless.testing.local import HashFunction, LocalQuery, batches_of, spread_hash
 
 
 @dataclass
-class LocalKeyed:
+class LocalKeyed(LocalQuery[pa.Table]):
     """Runs micro-batches of one table through a keyed operator.
 
     The sink is a dictionary from batch to rows, replaced when a batch is replayed. `hash_keys` may
@@ -57,28 +55,7 @@ class LocalKeyed:
             self.mode,
             self.limits,
         )
-        self.engine = self._new_engine(())
-
-    def _new_engine(self, faults: Sequence[Fault]) -> Engine:
-        engine = Engine(
-            Storage(self.directory), (self.operator,), 2, self.drop_bad_rows, Faults(tuple(faults))
-        )
-        engine.open()
-        return engine
-
-    def run(self, batches: Sequence[pa.Table], faults: Sequence[Fault] = ()) -> pa.Table:
-        """All batches in turn; a fault kills the engine, and a new one replays the batch."""
-        pending = list(faults)
-        for number, batch in enumerate(batches):
-            while True:
-                self.engine.faults = Faults(tuple(pending[:1]))
-                try:
-                    self.step(number, batch)
-                    break
-                except SimulatedKill:
-                    pending.pop(0)
-                    self.engine = self._new_engine(())
-        return self.rows()
+        self.engine = self._new_engine()
 
     def step(self, number: int, batch: pa.Table) -> None:
         """One micro-batch: route, run every task, emit what is due, sink, commit."""
@@ -94,7 +71,7 @@ class LocalKeyed:
         results: list[pa.RecordBatch] = []
         for instance in part.order:
             mine = rows.filter(pa.array(instances == instance))
-            results += part.task.run(instance, _batches(mine))
+            results += part.task.run(instance, batches_of(mine))
         assert not self.engine.missing(attempt), "every task leaves a report"
         results += self._emitted(attempt)
         self.sink[number] = pa.Table.from_batches(results, self.operator.output_schema)
@@ -123,7 +100,3 @@ class LocalKeyed:
         for i, name in enumerate(self.operator.layout.payload):
             columns[slot_name(i)] = table.column(name)
         return pa.table(columns)
-
-
-def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    return iter(table.combine_chunks().to_batches(max_chunksize=1000))

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.operators.join.call import StateGrowsWarning
+from skewless.errors import StateGrowsWarning
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import SkewlessError, bad_argument
+from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
 from skewless.operators.durations import parse_duration_us
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
 from skewless.operators.join.layout import (
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Duration = str | timedelta
-
-
-class StateGrowsWarning(UserWarning):
-    """The join keeps rows for ever."""
 
 
 def join(

@@ -10,7 +10,7 @@ from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
-from skewless.operators.moments import shown_time
+from skewless.operators.progress import account
 from skewless.routing.cont_rand import ContRandRouter
 from skewless.routing.join_matrix import JoinMatrixRouter
 from skewless.routing.route import Route
@@ -134,36 +134,15 @@ class JoinOperator:
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
         """What `lastProgress["skewless"]["operators"]` says of this join."""
-        by_instance = sorted(reports, key=lambda r: r.instance)
-        cpu = [r.cpu_ms for r in by_instance]
-        mean = sum(cpu) / len(cpu)
-        return {
-            "operator": "join",
-            "instances": len(reports),
-            "watermark": shown_time(state.watermark_us),
+        counts = {
             "rows": _total(reports, "rows"),
             "replicas": _total(reports, "replicas"),
             "late": _total(reports, "late"),
             "nullKeys": _total(reports, "null_keys"),
             "badRows": _total(reports, "bad_rows"),
-            "matches": sum(r.matches for r in reports),
-            "load": {
-                "cpuMs": [round(c, 3) for c in cpu],
-                "rows": [sum(r.rows.values()) for r in by_instance],
-                "matches": [r.matches for r in by_instance],
-            },
-            "imbalance": round(max(cpu) / mean, 4) if mean else 1.0,
-            "balance": {**self.policy.describe(), **(state.planner["round"] or {})},
-            "state": {
-                "rows": {
-                    side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES
-                },
-                "bytes": sum(s.bytes for s in state.segments),
-                "segments": len(state.segments),
-                "merged": sum(len(r.replaced) for r in reports),
-            },
-            "peakMemoryBytes": max(r.peak_memory_bytes for r in reports),
         }
+        stored = {side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES}
+        return account("join", self.policy, state, reports, counts, stored)
 
 
 def _total(reports: Sequence[Report], counter: str) -> dict[str, int]:

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import SkewlessError, bad_argument
+from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
 from skewless.operators.durations import parse_duration_us
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql import types as T
-
-
-class StateGrowsWarning(UserWarning):
-    """The operator keeps something of every key for ever."""
 
 
 def keyed(

@@ -19,7 +19,7 @@ from skewless.operators.keyed.process import Agg, Count, Function, Process, Self
 from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
-from skewless.operators.moments import shown_time
+from skewless.operators.progress import account
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
@@ -211,33 +211,14 @@ class KeyedOperator:
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
         """What `lastProgress["skewless"]["operators"]` says of this operator."""
-        by_instance = sorted(reports, key=lambda r: r.instance)
-        cpu = [r.cpu_ms for r in by_instance]
-        mean = sum(cpu) / len(cpu)
-        return {
-            "operator": "keyed",
-            "instances": len(reports),
-            "watermark": shown_time(state.watermark_us),
+        counts = {
             "rows": sum(r.rows[INPUT] for r in reports),
             "late": sum(r.late[INPUT] for r in reports),
             "nullKeys": sum(r.null_keys[INPUT] for r in reports),
             "badRows": sum(r.bad_rows[INPUT] for r in reports),
-            "matches": sum(r.matches for r in reports),
-            "load": {
-                "cpuMs": [round(c, 3) for c in cpu],
-                "rows": [r.rows[INPUT] for r in by_instance],
-                "matches": [r.matches for r in by_instance],
-            },
-            "imbalance": round(max(cpu) / mean, 4) if mean else 1.0,
-            "balance": {**self.policy.describe(), **(state.planner["round"] or {})},
-            "state": {
-                "rows": sum(s.rows for s in state.segments),
-                "bytes": sum(s.bytes for s in state.segments),
-                "segments": len(state.segments),
-                "merged": sum(len(r.replaced) for r in reports),
-            },
-            "peakMemoryBytes": max(r.peak_memory_bytes for r in reports),
         }
+        stored = sum(s.rows for s in state.segments)
+        return account("keyed", self.policy, state, reports, counts, stored)
 
     def _emitted(self, before_us: int | None, after_us: int | None) -> int | None:
         """Up to which moment nothing stored is needed any more, once a batch is done."""
