@@ -180,7 +180,7 @@ def bench_map(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only this scenario: classes, mentions, burst or even; may be repeated.",
+            help="Only this scenario: classes, mentions, larger, burst or even; may be repeated.",
         ),
     ] = None,
     mentions: Annotated[

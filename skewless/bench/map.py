@@ -21,6 +21,7 @@ from skewless.bench.map_scenarios import (
     EVEN,
     FULL,
     INSTANCES,
+    LARGER,
     MENTIONS,
     QUICK,
     MapScenario,
@@ -47,6 +48,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         _DYNAMIC_LOSES,
     ),
     MENTIONS: (),
+    LARGER: (_DYNAMIC_LOSES,),
     BURST: (_DYNAMIC_LOSES,),
     EVEN: (
         Target("overhead", "whole batch at most 3 % above repartition(k)", 0.03, at_least=False),

@@ -116,6 +116,10 @@ class CostSketch:
     most: int = 0  # how many of the heaviest have an exact entry
     heaviest: Heaviest = field(default_factory=Heaviest.none)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Sent along with every task, and mostly zeros.
+        return _restored, (self.shape, _sparse(self.F), _sparse(self.W), self.most, self.heaviest)
+
     @staticmethod
     def empty(shape: SketchShape, most: int = 0) -> "CostSketch":
         size = (shape.rows, shape.columns)
@@ -241,6 +245,27 @@ def instability(before: Floats, now: Floats) -> float:
 
 def _summed(places: Columns, weights: Floats, size: int) -> Floats:
     return np.bincount(places, weights, size).astype(np.float64)
+
+
+def _sparse(matrix: Floats) -> Floats | tuple[npt.NDArray[np.int32], Floats]:
+    """The cells that hold something, where that is shorter than all cells."""
+    cells = np.flatnonzero(matrix)
+    if 2 * len(cells) > matrix.size:
+        return matrix
+    return cells.astype(np.int32), matrix.ravel()[cells]
+
+
+def _dense(sparse: Any, shape: SketchShape) -> Floats:
+    if isinstance(sparse, np.ndarray):
+        return sparse
+    cells, values = sparse
+    matrix = np.zeros(shape.rows * shape.columns)
+    matrix[cells] = values
+    return matrix.reshape(shape.rows, shape.columns)
+
+
+def _restored(shape: SketchShape, F: Any, W: Any, most: int, heaviest: Heaviest) -> CostSketch:
+    return CostSketch(shape, _dense(F, shape), _dense(W, shape), most, heaviest)
 
 
 def _packed(numbers: Floats) -> str:

@@ -1,7 +1,8 @@
 """The process that forks Python workers, with the engine's libraries already loaded.
 
 Spark starts it in place of `pyspark.daemon` (setting `spark.python.daemon.module`): numpy, pyarrow
-and the compiled kernels are loaded once here instead of once in every worker.
+and the compiled kernels are loaded once here instead of once in every worker. What workers receive
+they acknowledge at once.
 """
 
 import gc
@@ -12,7 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-import pyspark.worker  # noqa: F401
+import pyspark.worker
 from pyspark.daemon import manager
 
 import skewless.operators.join.task
@@ -21,9 +22,11 @@ import skewless.operators.keyed.task
 import skewless.operators.map.task  # noqa: F401
 from skewless.kernels.warmup import compile_kernels
 from skewless.planning.shuffle.greedy import assign_batch
+from skewless.runtime.acknowledge import acknowledging
 
 if __name__ == "__main__":
     compile_kernels()
     assign_batch(np.ones(2), 2)
+    pyspark.worker.main = acknowledging(pyspark.worker.main)
     gc.freeze()
     manager()

@@ -62,14 +62,20 @@ class _Worker:
         return self.task.run(instance, batches)
 
 
+class Assign(Protocol):
+    """What names the instances of the rows of an input partition, in a Python worker."""
+
+    def run(self, partition: int, columns: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]: ...
+
+
 @dataclass(frozen=True)
 class _Assigner:
     """Calls the assigning half of a task on an input partition."""
 
-    task: Task
+    assign: Assign
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.task.run(_partition(), batches)
+    def __call__(self, columns: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]:
+        return self.assign.run(_partition(), columns)
 
 
 def _partition() -> int:
@@ -183,27 +189,22 @@ def run_tasks(
     nothing; then every row carries its instance, and a control row gives each instance at least
     one.
     """
-    position = [0] * route.instances
-    for place, number in enumerate(order):
-        position[number] = place
     assign = getattr(task, "assign", None)
     if assign is not None:
         # Only the rows themselves say what they cost: the input partitions name their instances.
-        assigned = T.StructType([*batch.schema.fields, T.StructField(INSTANCE, T.IntegerType())])
-        assigner: Any = _Assigner(assign)
-        routed, instance = batch.mapInArrow(assigner, assigned), INSTANCE
+        assigner: Any = F.arrow_udf(_Assigner(assign), T.IntegerType(), F.ArrowUDFType.SCALAR_ITER)
+        routed, instance = batch, assigner(HASH)
     else:
-        routed, instance = routing.visits(batch, route, spread_columns, replicates=replicates)
+        routed, named = routing.visits(batch, route, spread_columns, replicates=replicates)
+        instance = F.expr(named)
     if not plan_is_ours:
         control = _control_rows(batch, route.instances)
-        named = (
-            routed
-            if INSTANCE in routed.columns
-            else routed.selectExpr("*", f"{instance} AS {INSTANCE}")
-        )
-        routed, instance = named.unionByName(control, allowMissingColumns=True), INSTANCE
-    target = routing.positioned(instance, position)
+        if INSTANCE not in routed.columns:
+            routed = routed.select("*", instance.alias(INSTANCE))
+        routed = routed.unionByName(control, allowMissingColumns=True)
+        instance = F.col(INSTANCE)
     worker: Any = _Worker(task, order if plan_is_ours else None)
+    target = routing.positioned(instance, order)
     return routed.repartitionById(route.instances, target).mapInArrow(worker, schema)
 
 

@@ -37,9 +37,14 @@ def hashable_columns(schema: T.StructType) -> tuple[str, ...]:
     return tuple(f.name for f in schema.fields if is_hashable(f.dataType))
 
 
-def positioned(instance: str, position: Sequence[int]) -> Column:
-    """The task number of an instance."""
-    return F.expr(f"get({_constants(position)}, {instance})")
+def positioned(instance: Column, order: Sequence[int]) -> Column:
+    """The task number of an instance; `order` has the instance of every task."""
+    if list(order) == list(range(len(order))):
+        return instance
+    position = [0] * len(order)
+    for place, number in enumerate(order):
+        position[number] = place
+    return F.get(F.expr(_constants(position)), instance)
 
 
 def visits(

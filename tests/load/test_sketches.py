@@ -1,6 +1,7 @@
 """The cost sketch: Count-Min's promises, merging, forgetting, and the paper's own numbers."""
 
 import json
+import pickle
 import subprocess
 import sys
 from math import e
@@ -148,6 +149,18 @@ def test_the_heaviest_are_exact_however_small_the_matrices(pairs) -> None:
     lightest = min(sketch.heaviest.times, default=0.0)
     for item in {h for h, _ in pairs} - set(sketch.heaviest.hashes.tolist()):
         assert sum(t for h, t in pairs if h == item) <= lightest * (1 + 1e-9)
+
+
+@given(items)
+def test_a_sketch_travels_small_and_comes_back_as_it_was(pairs) -> None:
+    """Twenty times as many cells as items, and as many as a task sends; few and all of them."""
+    for shape in (SketchShape(4, 1360), SHAPE, SketchShape(1, 1)):
+        sketch = sketch_of(pairs, most=5, shape=shape)
+        sent = pickle.dumps(sketch)
+        assert len(sent) < 1_500 + 120 * len(pairs)
+        back = pickle.loads(sent)
+        assert back.to_json() == sketch.to_json()
+        assert back.update(np.array([1], np.uint64), np.array([2.0])).count == len(pairs) + 1
 
 
 @given(items)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from skewless.operators.join.layout import HASH, INSTANCE
 from skewless.planning.shuffle.policy import Dealing
 
 
@@ -20,19 +19,22 @@ class AssignTask:
     dealing: Dealing
     batch: int
 
-    def run(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows with one more column. Loads are carried from one Arrow batch to the next."""
+    def run(self, partition: int, columns: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]:
+        """The instances of rows, from their hashes: nothing else of a row is looked at.
+
+        Loads are carried from one Arrow batch to the next.
+        """
         dealing = self.dealing
         # Neighbouring partitions begin with neighbouring instances, and each batch one further on.
         offset = (partition + self.batch) % dealing.instances
         loads = np.zeros(dealing.instances)
         dealt = 0
-        for batch in batches:
+        for column in columns:
             if dealing.sketches:
-                hashes = batch.column(HASH).to_numpy().view(np.uint64)
+                hashes = column.to_numpy().view(np.uint64)
                 assigned, loads = dealing.assign(hashes, loads, offset)
             else:
-                turns = np.arange(batch.num_rows) + (offset + dealt)
+                turns = np.arange(len(column)) + (offset + dealt)
                 assigned = (turns % dealing.instances).astype(np.int32)
-                dealt += batch.num_rows
-            yield batch.append_column(INSTANCE, pa.array(assigned, pa.int32()))
+                dealt += len(column)
+            yield pa.array(assigned, pa.int32())

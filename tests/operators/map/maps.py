@@ -64,7 +64,11 @@ class LocalMap:
         assigned: list[pa.RecordBatch] = []
         for number in range(partitions):
             part = rows.slice(number * size, size).combine_chunks()
-            assigned += task.assign.run(number, iter(part.to_batches(max_chunksize=700)))
+            batches = part.to_batches(max_chunksize=700)
+            named = task.assign.run(number, (b.column(HASH) for b in batches))
+            assigned += [
+                b.append_column(INSTANCE, column) for b, column in zip(batches, named, strict=True)
+            ]
         sent = pa.Table.from_batches(assigned) if assigned else None
         found: list[dict[str, Any]] = []
         reports = []
