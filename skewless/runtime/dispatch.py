@@ -65,7 +65,7 @@ class _Worker:
 class Assign(Protocol):
     """What names the instances of the rows of an input partition, in a Python worker."""
 
-    def run(self, partition: int, columns: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]: ...
+    def run(self, partition: int, hashes: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]: ...
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ class _Assigner:
 
     assign: Assign
 
-    def __call__(self, columns: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]:
-        return self.assign.run(_partition(), columns)
+    def instances(self, hashes: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """Spark tells by the annotations what kind of function it is."""
+        return self.assign.run(_partition(), hashes)
 
 
 def _partition() -> int:
@@ -192,8 +193,8 @@ def run_tasks(
     assign = getattr(task, "assign", None)
     if assign is not None:
         # Only the rows themselves say what they cost: the input partitions name their instances.
-        assigner: Any = F.arrow_udf(_Assigner(assign), T.IntegerType(), F.ArrowUDFType.SCALAR_ITER)
-        routed, instance = batch, assigner(HASH)
+        arrow_udf: Any = F.arrow_udf  # its stubs know no function whose kind is told by annotations
+        routed, instance = batch, arrow_udf(_Assigner(assign).instances, T.IntegerType())(HASH)
     else:
         routed, named = routing.visits(batch, route, spread_columns, replicates=replicates)
         instance = F.expr(named)

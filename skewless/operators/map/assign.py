@@ -19,7 +19,7 @@ class AssignTask:
     dealing: Dealing
     batch: int
 
-    def run(self, partition: int, columns: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]:
+    def run(self, partition: int, hashes: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]:
         """The instances of rows, from their hashes: nothing else of a row is looked at.
 
         Loads are carried from one Arrow batch to the next.
@@ -29,10 +29,10 @@ class AssignTask:
         offset = (partition + self.batch) % dealing.instances
         loads = np.zeros(dealing.instances)
         dealt = 0
-        for column in columns:
+        for column in hashes:
             if dealing.sketches:
-                hashes = column.to_numpy().view(np.uint64)
-                assigned, loads = dealing.assign(hashes, loads, offset)
+                keys = column.to_numpy().view(np.uint64)
+                assigned, loads = dealing.assign(keys, loads, offset)
             else:
                 turns = np.arange(len(column)) + (offset + dealt)
                 assigned = (turns % dealing.instances).astype(np.int32)
