@@ -163,7 +163,8 @@ class StreamWriter:
         stream = self._stream
         own = self._own_options()
         sink = self._sink(own["path"])
-        checkpoint = self._checkpoint(own["checkpointlocation"])
+        # Spark would look for it from where Java was started, which may be another folder by now.
+        checkpoint = Storage(self._checkpoint(own["checkpointlocation"])).absolute().uri
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")

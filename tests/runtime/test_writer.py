@@ -320,6 +320,19 @@ def test_neighbours_whose_names_begin_alike_are_not_inside_each_other(replay) ->
     assert replay.rows().num_rows == 5
 
 
+def test_a_relative_checkpoint_is_one_folder_wherever_java_was_started(
+    replay, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    stream = build(*replay.inputs())
+    writer = stream.writeStream.foreachBatch(lambda frame, batch: None)
+    query = writer.option("checkpointLocation", "cp").trigger(availableNow=True).start()
+    query.awaitTermination()
+    found = {path.name for path in (tmp_path / "elsewhere" / "cp").iterdir()}
+    assert {"offsets", "commits", "skewless"} <= found
+
+
 def test_the_memory_sink_hands_over_few_parts(spark) -> None:
     """Sizes that rise and fall; every row once, in few parts, each twice as large as the next."""
     frame = spark.range(1)
