@@ -179,9 +179,8 @@ class _Bench:
             )
             batches, error = self._watched(name, errand)
         said = "failed"
-        if error is None:
-            seconds = figures(batches[self._scenario.warm_up :])["seconds"]
-            said = f"{table.duration(seconds)} s per batch"
+        if error is None and (settled := batches[self._scenario.warm_up :]):
+            said = f"{table.duration(figures(settled)['seconds'])} s per batch"
         self._console.print(f"{name}: {said}", soft_wrap=True)
         return batches, error
 
@@ -204,7 +203,9 @@ def figures(batches: Sequence[MapBatch]) -> dict[str, float]:
         "seconds": statistics.median(batch.seconds for batch in batches),
         "makespan_s": statistics.median(batch.makespan_s for batch in batches),
         "work_s": statistics.median(batch.work_s for batch in batches),
-        "used": statistics.median(b.work_s / (INSTANCES * b.makespan_s) for b in batches),
+        "used": statistics.median(
+            b.work_s / (INSTANCES * b.makespan_s) if b.makespan_s else 0.0 for b in batches
+        ),
     }
 
 

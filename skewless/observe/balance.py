@@ -46,7 +46,7 @@ def _map_loads(operator: dict[str, Any]) -> list[str]:
         f"{bar} {rows:>10,} rows"
         for bar, rows in zip(_bars(load["busyMs"]), load["rows"], strict=True)
     ]
-    for key in (learned.get("heaviest") or [])[:3]:
+    for key in (learned.get("costliest") or [])[:3]:
         lines.append(
             f"  key {key['hash']:#018x} takes {key['costMs']:.3g} ms a row, "
             f"{key['share']:.0%} of all work"

@@ -70,6 +70,8 @@ class LeastWork:
 
     def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
         before = memory["sketch"]
+        if before is None and not any(w.rows for w in work):
+            return memory
         sketch = self.blank() if before is None else CostSketch.from_json(before)
         if any(w.rows for w in work):
             sketch = sketch.decay(self.decay)

@@ -88,4 +88,4 @@ class Posg:
         if len(sent) != instances or any(sketch is None for sketch in sent):
             return Dealing(instances)
         sketches = tuple(CostSketch.from_json(sketch) for sketch in sent)
-        return Dealing(instances, sketches, heaviest_first=False)
+        return Dealing(instances, sketches)

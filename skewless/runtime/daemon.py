@@ -12,7 +12,6 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import pyspark.worker
 from pyspark.daemon import manager
 
@@ -21,12 +20,12 @@ import skewless.operators.keyed.emission
 import skewless.operators.keyed.task
 import skewless.operators.map.task  # noqa: F401
 from skewless.kernels.warmup import compile_kernels
-from skewless.planning.shuffle.greedy import assign_batch
+from skewless.planning.shuffle.greedy import warm_up
 from skewless.runtime.acknowledge import acknowledging
 
 if __name__ == "__main__":
     compile_kernels()
-    assign_batch(np.ones(2), 2)
+    warm_up()
     pyspark.worker.main = acknowledging(pyspark.worker.main)
     gc.freeze()
     manager()

@@ -12,8 +12,15 @@ from skewless.runtime.sinks import Sink
 from skewless.runtime.topology import Node, Source, Topology
 from skewless.runtime.types import has_fixed_width
 
-# Adaptive execution would re-plan a job whose partitioning is the whole point.
-_SETTINGS = {"spark.sql.adaptive.enabled": "false"}
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+_SETTINGS = {
+    # Adaptive execution would re-plan a job whose partitioning is the whole point.
+    "spark.sql.adaptive.enabled": "false",
+    # A map deals rows out in the order in which they come, which may be another one when Spark
+    # repeats a lost task: it has to notice that, and to repeat all that had read the first result.
+    f"{_CHECKSUM}.enabled": "true",
+    f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
+}
 # Spark measures an Arrow batch after every row, to keep it below this: a third of the time of a
 # batch, and for nothing where rows have one size and their number is limited, too.
 _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -39,7 +39,7 @@ def arrow_carries(kind: T.DataType) -> bool:
     """Whether Spark hands this type to Python as Arrow."""
     try:
         to_arrow_type(kind, timezone="UTC")
-    except (PySparkException, TypeError):
+    except (PySparkException, TypeError, ValueError):
         return False
     return True
 
@@ -81,6 +81,14 @@ def as_arrow_schema(argument: str, given: object) -> pa.Schema:
                 argument, f"{field.name}: {field.dataType.simpleString()}", "types of Arrow"
             )
     return arrow_schema(given)
+
+
+def output_schema(argument: str, given: object) -> pa.Schema:
+    """What a user's function gives, as Spark takes it from Python: Arrow has more types."""
+    spark = spark_schema(argument, as_arrow_schema(argument, given))
+    if not spark.fields:
+        raise bad_argument(argument, "no column", "at least one")
+    return as_arrow_schema(argument, spark)
 
 
 def common_key_type(left: T.DataType, right: T.DataType) -> T.DataType | None:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from . import batches as joined
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 # Two columns have the names of helper columns, on purpose.
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 ROWS = pa.schema(
     [
         ("h", pa.string()),
@@ -140,6 +142,28 @@ def test_equals_the_plain_map(spark: SparkSession, tmp_path: Path, way: str) -> 
     assert_same_rows(run.rows(), plain)
     assert [m["rows"] for m in told(query)] == [batch.num_rows for batch in BATCHES]
     assert sum(m["outputRows"] for m in told(query)) == plain.num_rows
+
+
+def test_types_that_arrow_alone_has_become_those_of_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = pa.schema(
+        [
+            ("n", pa.int64()),
+            ("when", pa.timestamp("ns", "UTC")),
+            ("kind", pa.dictionary(pa.int32(), pa.string())),
+            ("pair", pa.list_(pa.int32(), 2)),
+        ]
+    )
+
+    def given(row: dict[str, Any]) -> dict[str, Any]:
+        return {"n": row["n"], "when": NOON, "kind": "k", "pair": [1, 2]}
+
+    run = replay(spark, tmp_path, BATCHES[:1])
+    run.start(mapping(given, schema, per_row=True)).awaitTermination()
+    found = run.rows().to_pylist()
+    assert len(found) == BATCHES[0].num_rows
+    assert {(r["when"], r["kind"], tuple(r["pair"])) for r in found} == {(NOON, "k", (1, 2))}
 
 
 def test_rows_of_an_instance_keep_their_order_unless_they_may_not(
@@ -277,8 +301,8 @@ def test_costs_that_change_are_learned_again_and_outlive_a_restart(
     first = told(query)[-1]["balance"]
     hashed = spark.range(1).select(*(F.xxhash64(F.lit(f"key {k}")) for k in (1, 6))).collect()[0]
     one, six = (value % 2**64 for value in hashed)
-    assert first["heaviest"][0]["hash"] == one
-    assert first["heaviest"][0]["costMs"] >= 30
+    assert first["costliest"][0]["hash"] == one
+    assert first["costliest"][0]["costMs"] >= 30
 
     for number in range(2, 7):
         run.add(costly(number, "key 6"), NONE)
@@ -286,8 +310,8 @@ def test_costs_that_change_are_learned_again_and_outlive_a_restart(
     query.awaitTermination()
     after = told(query)
     assert [m["instances"] for m in after] == [3] * 5
-    assert one in [key["hash"] for key in after[0]["balance"]["heaviest"]], "not begun anew"
-    last = {key["hash"]: key["costMs"] for key in after[-1]["balance"]["heaviest"]}
+    assert one in [key["hash"] for key in after[0]["balance"]["costliest"]], "not begun anew"
+    last = {key["hash"]: key["costMs"] for key in after[-1]["balance"]["costliest"]}
     assert last[six] >= 29
     assert last[one] < 10
     # Three costly rows and three instances: once the key is known, everyone gets one.
@@ -396,6 +420,10 @@ def test_the_schema_is_known_before_anything_runs(stream: DataFrame) -> None:
         ({"fn": later, "per_row": False}, "fn"),
         ({"schema": "n lnog"}, "schema"),
         ({"schema": ["n"]}, "schema"),
+        ({"schema": ""}, "schema"),
+        ({"schema": "n long, N long"}, "schema"),
+        ({"schema": pa.schema([("n", pa.decimal256(50, 2))])}, "schema"),
+        ({"schema": pa.schema([("n", pa.uint64())])}, "schema"),
         ({"cost_key": "missing"}, "cost_key"),
         ({"cost_key": []}, "cost_key"),
         ({"cost_key": None}, "cost_key"),

@@ -175,7 +175,7 @@ def _process(
         )
     kept = None if state is None else types.as_arrow_schema("state_schema", state)
     if out is not None and kept is not None:
-        return Function(process, types.as_arrow_schema("schema", out), kept)
+        return Function(process, types.output_schema("schema", out), kept)
     seen = schema
     if isinstance(windows, Windows):
         import pyarrow as pa
@@ -188,7 +188,7 @@ def _process(
         # It may keep state or not; one that cannot be tried on an empty batch keeps none.
         with contextlib.suppress(SkewlessError):
             kept = infer_schemas(process, seen)[1]
-        return Function(process, types.as_arrow_schema("schema", out), kept)
+        return Function(process, types.output_schema("schema", out), kept)
     found, inferred = infer_schemas(process, seen)
     return Function(process, found, inferred if kept is None else kept)
 

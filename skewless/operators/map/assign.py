@@ -13,7 +13,9 @@ from skewless.planning.shuffle.policy import Dealing
 class AssignTask:
     """The same for all partitions of a batch, and picklable.
 
-    Deterministic: a task that Spark runs again sends every row where it went the first time.
+    Deterministic: a task that Spark runs again on the same rows in the same order sends each where
+    it went the first time. Should they come in another order, Spark's checksums of shuffled rows
+    tell, and all that depends on them is repeated.
     """
 
     dealing: Dealing

@@ -2,6 +2,7 @@
 
 import inspect
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from skewless.errors import SkewlessError, bad_argument
 from skewless.operators.durations import parse_duration_us
-from skewless.operators.map.function import MapFunction
+from skewless.operators.map.function import MapFunction, is_coroutine_function
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.operator import MapOperator
 from skewless.planning.auto import Auto
@@ -59,11 +60,15 @@ def map(
     """
     given = read_input("df", df)
     keys = _cost_key(given, cost_key)
-    result = types.as_arrow_schema("schema", schema)
+    result = types.output_schema("schema", schema)
+    repeated = [n for n, count in Counter(given.fold(n) for n in result.names).items() if count > 1]
+    if repeated:
+        raise bad_argument("schema", repeated[0], "each column name once")
     policy = _policy(balance)
     if per_row is None:
-        per_row = concurrency != 1 or retries != 0 or timeout is not None
-        per_row = per_row or _takes_rows(fn, types.arrow_schema(given.schema))
+        of_rows = {"concurrency": concurrency != 1, "retries": retries, "timeout": timeout}
+        asked = [name for name, value in of_rows.items() if value]
+        per_row = _is_of_rows(fn, asked, types.arrow_schema(given.schema))
     limit = None if timeout is None else parse_duration_us("timeout", timeout) / 1e6
     layout = MapLayout(tuple(given.names))
     operator = MapOperator(
@@ -117,15 +122,23 @@ def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:
     return names
 
 
-def _takes_rows(fn: Any, schema: pa.Schema) -> bool:
-    """Whether a function is for single rows: by what it is annotated with, else by trying it."""
+def _is_of_rows(fn: Any, asked: Sequence[str], schema: pa.Schema) -> bool:
+    """Whether a function is for single rows: by what is said of it, else by trying it.
+
+    `asked` are the options for functions of rows that are used.
+    """
     if not callable(fn):
         raise bad_argument("fn", fn, "a function")
-    if inspect.iscoroutinefunction(fn):
+    if is_coroutine_function(fn):
         return True
     kind = _first_annotation(fn)
-    if isinstance(kind, type) and issubclass(kind, (*_ARROW, Mapping)):
-        return issubclass(kind, Mapping)
+    if isinstance(kind, type) and issubclass(kind, _ARROW):
+        if asked:
+            takes = f"a function of single rows: {fn} is annotated to take a {kind.__name__}"
+            raise SkewlessError(f"{asked[0]}: is for {takes}")
+        return False
+    if asked or (isinstance(kind, type) and issubclass(kind, Mapping)):
+        return True
     empty = pa.RecordBatch.from_pylist([], schema)
     try:
         result = fn(empty)

@@ -52,5 +52,9 @@ class MapFunction:
 
     @property
     def is_async(self) -> bool:
-        called = getattr(self.fn, "__call__", None)  # noqa: B004 - an object may be called as one
-        return asyncio.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(called)
+        return is_coroutine_function(self.fn)
+
+
+def is_coroutine_function(fn: Any) -> bool:
+    called = getattr(fn, "__call__", None)  # noqa: B004 - an object may be called as one
+    return asyncio.iscoroutinefunction(fn) or inspect.iscoroutinefunction(called)

@@ -128,7 +128,7 @@ class MapOperator:
             "learned": True,
             "meanMs": round(sketch.mean, 4),
             "slowness": list(dealing.slowness),
-            "heaviest": [
+            "costliest": [
                 {
                     "hash": int(heavy.hashes[i]),
                     "costMs": round(float(heavy.times[i] / heavy.counts[i]), 4),

@@ -5,13 +5,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from skewless.errors import SkewlessError
+from skewless.operators.map.strict import OutputError, check_names, check_nulls, check_values
 
-_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
-
-
-class OutputError(SkewlessError):
-    """The function of a map gave something that the declared schema has no place for."""
+_ARROW_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeError,
+)
 
 
 def batches_of(result: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -33,10 +35,9 @@ def batches_of(result: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch with the declared columns, cast to their types, in their order."""
-    if batch.schema.equals(schema) and not any(
-        column.null_count and not field.nullable
-        for column, field in zip(batch.columns, schema, strict=True)
-    ):
+    if batch.schema.equals(schema):
+        for column, field in zip(batch.columns, schema, strict=True):
+            check_nulls(column, field, field.name)
         return batch
     names = batch.schema.names
     for name in names:
@@ -48,6 +49,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             problem = "no" if field.name not in names else "more than one"
             raise OutputError(f"fn gave {problem} column {field.name!r}, which the schema declares")
         column = batch.column(field.name)
+        check_names(column.type, field.type, field.name)
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
         except _ARROW_ERRORS as failure:
@@ -55,7 +57,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
                 f"column {field.name!r}: fn gave {column.type}, which cannot be cast to the "
                 f"declared {field.type} ({failure})"
             ) from failure
-        _check_nulls(columns[-1], field)
+        check_nulls(columns[-1], field, field.name)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -68,8 +70,8 @@ def rows_of(result: Any) -> Sequence[Mapping[str, Any]]:
     if isinstance(result, list | tuple) and all(isinstance(row, Mapping) for row in result):
         return result
     raise OutputError(
-        f"fn gave {type(result).__name__}; a map with per_row=True gives a dictionary, a list of "
-        "dictionaries, or None for no row"
+        f"fn gave {type(result).__name__}; a map with per_row=True gives a dictionary, a list or "
+        "generator of dictionaries, or None for no row"
     )
 
 
@@ -82,6 +84,7 @@ def batch_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Re
     columns = []
     for field in schema:
         values = [row.get(field.name) for row in rows]
+        check_values(values, field.type, field.name)
         try:
             columns.append(pa.array(values, field.type))
         except _ARROW_ERRORS as failure:
@@ -89,7 +92,7 @@ def batch_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Re
                 f"column {field.name!r}: {_misfit(values, field)!r} does not fit the declared "
                 f"{field.type} ({failure})"
             ) from failure
-        _check_nulls(columns[-1], field)
+        check_nulls(columns[-1], field, field.name)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -100,11 +103,6 @@ def _misfit(values: list[Any], field: pa.Field) -> Any:
         except _ARROW_ERRORS:
             return value
     return values[:1]
-
-
-def _check_nulls(column: pa.Array, field: pa.Field) -> None:
-    if column.null_count and not field.nullable:
-        raise OutputError(f"column {field.name!r}: fn gave a null, but the schema allows none")
 
 
 def _unknown(name: str, schema: pa.Schema) -> str:

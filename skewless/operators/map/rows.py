@@ -4,9 +4,11 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
-from contextlib import closing
+from queue import SimpleQueue
+from types import GeneratorType
 from typing import Any, NamedTuple
 
+from skewless.operators.map.event_loop import shared_loop
 from skewless.operators.map.function import MapFunction
 
 Clock = Callable[[], float]
@@ -26,7 +28,7 @@ class Outcome(NamedTuple):
 
     row: Row
     result: Any
-    failure: Exception | None
+    failure: BaseException | None
     took_s: float
 
 
@@ -49,13 +51,19 @@ def _call(function: MapFunction, row: Row, clock: Clock) -> Outcome:
     for _ in range(1 + function.retries):
         try:
             if function.timeout_s is None:
-                result = function.fn(row.values)
+                result = _result(function.fn, row.values)
             else:
                 result = _within(function.fn, row.values, function.timeout_s)
             return Outcome(row, result, None, clock() - began)
         except Exception as error:
             failure = error
     return Outcome(row, None, failure, clock() - began)
+
+
+def _result(fn: Callable[..., Any], values: dict[str, Any]) -> Any:
+    result = fn(values)
+    # A generator works while it is consumed, and that belongs to the call.
+    return list(result) if isinstance(result, GeneratorType) else result
 
 
 def _within(fn: Callable[..., Any], values: dict[str, Any], timeout_s: float) -> Any:
@@ -67,7 +75,7 @@ def _within(fn: Callable[..., Any], values: dict[str, Any], timeout_s: float) ->
 
     def work() -> None:
         try:
-            answer.set_result(fn(values))
+            answer.set_result(_result(fn, values))
         except BaseException as error:
             answer.set_exception(error)
 
@@ -80,12 +88,17 @@ def _within(fn: Callable[..., Any], values: dict[str, Any], timeout_s: float) ->
 
 async def _await(function: MapFunction, row: Row, clock: Clock) -> Outcome:
     began = clock()
-    failure: Exception | None = None
+    failure: BaseException | None = None
+    task = asyncio.current_task()
     for _ in range(1 + function.retries):
         try:
             async with asyncio.timeout(function.timeout_s) as limit:
                 result = await function.fn(row.values)
             return Outcome(row, result, None, clock() - began)
+        except asyncio.CancelledError as cancelled:
+            if task is not None and task.cancelling():
+                raise  # by us: nobody wants the outcome any more
+            failure = cancelled
         except Exception as error:
             failure = error
             if isinstance(error, TimeoutError) and limit.expired():
@@ -95,46 +108,47 @@ async def _await(function: MapFunction, row: Row, clock: Clock) -> Outcome:
 
 def _with_threads(function: MapFunction, rows: Iterator[Row], clock: Clock) -> Iterator[Outcome]:
     pool = futures.ThreadPoolExecutor(function.concurrency)
-
-    def finished(running: Iterable[Any]) -> Iterable[Any]:
-        return futures.wait(running, return_when=futures.FIRST_COMPLETED).done
-
     try:
-        yield from _in_flight(
-            function, rows, lambda row: pool.submit(_call, function, row, clock), finished
-        )
+        yield from _in_flight(function, rows, lambda row: pool.submit(_call, function, row, clock))
     finally:
+        # What runs cannot be stopped; what has not begun never will.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _with_coroutines(function: MapFunction, rows: Iterator[Row], clock: Clock) -> Iterator[Outcome]:
-    with closing(asyncio.new_event_loop()) as loop:
+    loop = shared_loop()
+    running: set[asyncio.Task[Any]] = set()
 
-        def finished(running: Iterable[Any]) -> Iterable[Any]:
-            waiting = asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            return loop.run_until_complete(waiting)[0]
-
+    async def tracked(row: Row) -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None, "runs in a task"
+        running.add(task)
         try:
-            yield from _in_flight(
-                function, rows, lambda row: loop.create_task(_await(function, row, clock)), finished
-            )
+            return await _await(function, row, clock)
         finally:
-            left = asyncio.all_tasks(loop)
-            for task in left:
-                task.cancel()
-            if left:
-                loop.run_until_complete(asyncio.wait(left))
-            loop.run_until_complete(loop.shutdown_asyncgens())
+            running.discard(task)
+
+    async def cancel() -> None:
+        left = list(running)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+
+    try:
+        yield from _in_flight(
+            function, rows, lambda row: asyncio.run_coroutine_threadsafe(tracked(row), loop)
+        )
+    finally:
+        asyncio.run_coroutine_threadsafe(cancel(), loop).result()
 
 
 def _in_flight(
-    function: MapFunction,
-    rows: Iterator[Row],
-    start: Callable[[Row], Any],
-    finished: Callable[[Iterable[Any]], Iterable[Any]],
+    function: MapFunction, rows: Iterator[Row], start: Callable[[Row], futures.Future[Outcome]]
 ) -> Iterator[Outcome]:
     """Starts the next row as soon as one is done; hands outcomes over in order if asked to."""
-    running: dict[Any, int] = {}
+    running: dict[futures.Future[Outcome], int] = {}
+    done: SimpleQueue[futures.Future[Outcome]] = SimpleQueue()
     ready: dict[int, Outcome] = {}
     started = given = 0
     more = True
@@ -148,16 +162,18 @@ def _in_flight(
             if row is None:
                 more = False
             else:
-                running[start(row)] = started
+                future = start(row)
+                running[future] = started
                 started += 1
+                future.add_done_callback(done.put)
         if not running:
             return
-        for future in finished(running):
-            number = running.pop(future)
-            if function.ordered:
-                ready[number] = future.result()
-            else:
-                yield future.result()
+        future = done.get()
+        number = running.pop(future)
+        if not function.ordered:
+            yield future.result()
+            continue
+        ready[number] = future.result()
         while given in ready:
             yield ready.pop(given)
             given += 1

@@ -1,9 +1,9 @@
 """What one instance does with its rows of one batch: call the function, time it, report."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.output import batch_of_rows, batches_of, rows_of
 from skewless.operators.map.probes import CallTimes, probes
 from skewless.operators.map.rows import Outcome, Row, RowTimeoutError, call_rows
+from skewless.operators.map.strict import OutputError
 from skewless.state.faults import Faults
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
@@ -56,6 +57,13 @@ class MapTask:
         `instance` is None where only the rows can tell: then every row carries it.
         """
         yield from _Execution(self, instance).run(batches)
+
+
+class _Done(NamedTuple):
+    """A row, and the rows that its call gave."""
+
+    row: Row
+    results: Sequence[Mapping[str, Any]]
 
 
 class _Execution:
@@ -138,43 +146,67 @@ class _Execution:
             for batch, hashes in unpacked
             for key, values in zip(hashes.tolist(), batch.to_pylist(), strict=True)
         )
-        results: list[Mapping[str, Any]] = []
+        outcomes = call_rows(task.function, rows, task.clock)
+        done: list[_Done] = []
         keys: list[int] = []
         took_ms: list[float] = []
-        outcomes = call_rows(task.function, rows, task.clock)
+        results = 0
         try:
             for outcome in outcomes:
                 keys.append(outcome.row.hash)
                 took_ms.append(1e3 * outcome.took_s)
-                results += self._accepted(outcome)
-                if len(keys) >= _ROWS_AT_ONCE or len(results) >= _ROWS_AT_ONCE:
+                done.append(_Done(outcome.row, self._accepted(outcome)))
+                results += len(done[-1].results)
+                if len(keys) >= _ROWS_AT_ONCE or results >= _ROWS_AT_ONCE:
                     self._learn_rows(keys, took_ms)
-                    yield batch_of_rows(results, task.schema)
-                    results, keys, took_ms = [], [], []
+                    yield self._converted(done)
+                    done, keys, took_ms, results = [], [], [], 0
         finally:
-            # Also when nobody wants more: calls in flight must not outlive the task.
+            # Also when nobody wants more: what waits for a call must not outlive the task.
             outcomes.close()  # type: ignore[attr-defined]
         self._learn_rows(keys, took_ms)
-        yield batch_of_rows(results, task.schema)
+        yield self._converted(done)
 
-    def _accepted(self, outcome: Outcome) -> Any:
+    def _accepted(self, outcome: Outcome) -> Sequence[Mapping[str, Any]]:
         """The rows that a call gave; none where it failed and that is allowed."""
         failure = outcome.failure
         if failure is None:
-            return rows_of(outcome.result)
-        self._bad_rows += 1
-        if self._task.drop_bad_rows:
-            return ()
+            try:
+                return rows_of(outcome.result)
+            except OutputError as misfit:
+                return self._bad(outcome.row, str(misfit), misfit)
         what = str(failure)
         if not isinstance(failure, RowTimeoutError):
             what = f"fn raised {type(failure).__name__}: {failure}"
-        shown = repr(outcome.row.values)
-        if len(shown) > _SHOWN:
-            shown = f"{shown[:_SHOWN]}…"
         tries = self._task.function.retries + 1
         often = f" (tried {tries} times)" if tries > 1 else ""
+        return self._bad(outcome.row, f"{what}{often}", failure)
+
+    def _converted(self, done: Sequence["_Done"]) -> pa.RecordBatch:
+        """Results as a batch; those that do not fit are looked for one by one."""
+        schema = self._task.schema
+        try:
+            return batch_of_rows([row for each in done for row in each.results], schema)
+        except OutputError:
+            good: list[Mapping[str, Any]] = []
+            for each in done:
+                try:
+                    batch_of_rows(each.results, schema)
+                    good += each.results
+                except OutputError as misfit:
+                    self._bad(each.row, str(misfit), misfit)
+            return batch_of_rows(good, schema)
+
+    def _bad(self, row: Row, what: str, failure: BaseException) -> tuple[()]:
+        """Drops the row, or stops the batch."""
+        self._bad_rows += 1
+        if self._task.drop_bad_rows:
+            return ()
+        shown = repr(row.values)
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}…"
         raise MapRowError(
-            f"bad row: {what}{often}; the row: {shown}. Mend the function or the input, or start "
+            f"bad row: {what}; the row: {shown}. Mend the function or the input, or start "
             'with .option("badRows", "drop")'
         ) from failure
 

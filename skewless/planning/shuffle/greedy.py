@@ -65,6 +65,14 @@ def loads_after(costs: Floats, assigned: Instances, start_loads: Floats) -> Floa
     return start_loads + np.bincount(assigned, costs, len(start_loads))
 
 
+def warm_up() -> None:
+    """Compiles what the assignments run, or loads it from the cache."""
+    costs, loads = np.array([1.0, 2.0]), np.zeros(2)
+    assign_batch(costs, 2)
+    assign_in_order(costs, loads, slowness=np.array([1.0, 2.0]))
+    assign_in_order(np.stack([costs, costs]), loads)
+
+
 def _loads(start_loads: Floats | None, instances: int) -> Floats:
     if instances < 1:
         raise bad_argument("instances", instances, "a whole number of at least 1")

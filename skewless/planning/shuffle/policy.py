@@ -28,7 +28,6 @@ class Dealing:
     instances: int
     sketches: tuple[CostSketch, ...] = ()
     slowness: tuple[float, ...] = ()  # of each instance beside the mean; empty: all alike
-    heaviest_first: bool = True
 
     def __post_init__(self) -> None:
         if len(self.sketches) not in (0, 1, self.instances):
@@ -54,9 +53,7 @@ class Dealing:
             costs = costs[assigned, np.arange(len(hashes))]
         elif self.slowness:
             slow = np.array(self.slowness)
-            assigned = assign_in_order(
-                costs, loads, offset, slow, heaviest_first=self.heaviest_first
-            )
+            assigned = assign_in_order(costs, loads, offset, slow, heaviest_first=True)
             costs = costs * slow[assigned]
         else:
             assigned = assign_batch(costs, self.instances, loads, offset)

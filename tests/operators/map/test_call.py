@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from skewless.errors import SkewlessError
-from skewless.operators.map.call import _policy, _takes_rows
+from skewless.operators.map.call import _is_of_rows, _policy
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
 from skewless.planning.leastwork import LeastWork
@@ -43,12 +43,12 @@ async def awaited(row):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("fn", [annotated_batch, lazily, lambda b: b, lambda b: [b]])
 def test_of_batches(fn: Any) -> None:
-    assert not _takes_rows(fn, SCHEMA)
+    assert not _is_of_rows(fn, [], SCHEMA)
 
 
 @pytest.mark.parametrize("fn", [annotated_row, row_to_dict, row_to_rows, awaited, lambda r: None])
 def test_of_rows(fn: Any) -> None:
-    assert _takes_rows(fn, SCHEMA)
+    assert _is_of_rows(fn, [], SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,22 @@ def test_of_rows(fn: Any) -> None:
 )
 def test_where_it_cannot_be_told_it_must_be_said(fn: Any) -> None:
     with pytest.raises(SkewlessError, match="per_row=True or False"):
-        _takes_rows(fn, SCHEMA)
+        _is_of_rows(fn, [], SCHEMA)
+
+
+class Awaited:
+    async def __call__(self, row):
+        return row
+
+
+def test_an_object_may_be_a_coroutine_function() -> None:
+    assert _is_of_rows(Awaited(), [], SCHEMA)
+
+
+def test_options_of_rows_say_what_a_function_takes() -> None:
+    assert _is_of_rows(lambda anything: anything, ["retries"], SCHEMA)
+    with pytest.raises(SkewlessError, match=r"^timeout: .*annotated to take a RecordBatch"):
+        _is_of_rows(annotated_batch, ["timeout"], SCHEMA)
 
 
 def test_policies_for_all_operators_have_a_meaning() -> None:

@@ -85,7 +85,7 @@ def test_costs_learned_in_one_batch_even_out_the_next(tmp_path: Path) -> None:
     assert max(even) < min(uneven[1:])
     balance = local.progress[-1]["balance"]
     assert balance["policy"] == "LeastWork"
-    assert balance["heaviest"][0]["costMs"] == pytest.approx(50.0)
+    assert balance["costliest"][0]["costMs"] == pytest.approx(50.0)
 
 
 def test_costs_that_change_at_run_time_are_learned_again(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_costs_that_change_at_run_time_are_learned_again(tmp_path: Path) -> None
             work.costs = {**COSTS, "k0": 1e-3, "k7": 50e-3}
         local.step(batch, table(rng, COSTS, 300))
     assert local.progress[-1]["imbalance"] < 1.1
-    heaviest = local.progress[-1]["balance"]["heaviest"][0]
+    heaviest = local.progress[-1]["balance"]["costliest"][0]
     assert heaviest["costMs"] > 45.0
 
 
@@ -161,5 +161,5 @@ def test_real_time_is_measured(tmp_path: Path) -> None:
         str(tmp_path), fn, SCHEMA, LeastWork(2), columns=["i", "h"], key="h", per_row=True
     )
     local.step(0, table(np.random.default_rng(7), COSTS, 200))
-    heaviest = local.progress[-1]["balance"]["heaviest"][0]
+    heaviest = local.progress[-1]["balance"]["costliest"][0]
     assert heaviest["costMs"] >= 4.0

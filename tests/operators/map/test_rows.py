@@ -39,9 +39,19 @@ def test_every_row_has_its_outcome_in_order(fn, concurrency: int) -> None:
 
 
 def test_without_order_outcomes_come_as_they_are_done() -> None:
-    found = outcomes(MapFunction(twice_later, per_row=True, concurrency=20, ordered=False))
-    assert sorted(o.row.values["n"] for o in found) == list(range(20))
-    assert found[0].row.values["n"] > 0, "the first row takes longest"
+    others = asyncio.Event()
+
+    async def first_comes_last(row):
+        if row["n"] == 0:
+            await others.wait()
+        elif row["n"] == 18:
+            others.set()
+        return row
+
+    function = MapFunction(first_comes_last, per_row=True, concurrency=2, ordered=False)
+    found = [o.row.values["n"] for o in outcomes(function)]
+    assert sorted(found) == list(range(20))
+    assert found[:17] == list(range(1, 18))
 
 
 def test_threads_really_run_side_by_side() -> None:
@@ -71,9 +81,11 @@ def test_no_more_rows_are_in_flight_than_asked_for(is_async: bool) -> None:
         enter(-1)
         return row
 
+    four = asyncio.Barrier(4)
+
     async def later(row):
         enter(1)
-        await asyncio.sleep(0)
+        await four.wait()  # with fewer in flight nobody would ever pass
         enter(-1)
         return row
 
@@ -173,3 +185,40 @@ def test_calls_in_flight_end_with_their_consumer() -> None:
     assert next(iter(some)).row.values["n"] == 0
     some.close()
     assert len(cancelled) >= 2
+
+
+def test_calls_go_on_while_nobody_asks_for_outcomes() -> None:
+    """Otherwise a consumer that takes its time would make calls exceed their limits."""
+    answered = threading.Event()
+
+    async def soon(row):
+        if row["n"] == 1:
+            await asyncio.sleep(0.001)
+            answered.set()
+        return row
+
+    function = MapFunction(soon, per_row=True, concurrency=2, timeout_s=30.0)
+    found = iter(call_rows(function, rows(2), time.perf_counter))
+    assert next(found).row.values["n"] == 0
+    assert answered.wait(30)
+    assert next(found).failure is None
+
+
+def test_clients_may_outlive_a_batch() -> None:
+    loops = set()
+
+    async def note(row):
+        loops.add(asyncio.get_running_loop())
+        return row
+
+    for _ in range(2):
+        outcomes(MapFunction(note, per_row=True, concurrency=2), 3)
+    assert len(loops) == 1
+
+
+def test_a_cancellation_of_the_functions_own_is_its_failure() -> None:
+    async def cancelled(row):
+        raise asyncio.CancelledError("by a library")
+
+    (found,) = outcomes(MapFunction(cancelled, per_row=True, retries=1), 1)
+    assert isinstance(found.failure, asyncio.CancelledError)

@@ -189,7 +189,30 @@ def test_a_huge_row_is_shown_in_part(tmp_path: Path) -> None:
 
 
 def test_a_result_of_the_wrong_type_names_the_column(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="column 'n'"):
+    with pytest.raises(MapRowError, match=r"column 'n'.*the row: \{'n': 1\}"):
         run(task(tmp_path, lambda row: {"n": "x"}, per_row=True), rows([1]))
+    with pytest.raises(MapRowError, match=r"gave int.*the row: \{'n': 1\}"):
+        run(task(tmp_path, lambda row: 5, per_row=True), rows([1]))
     with pytest.raises(OutputError, match="column 'm'"):
         run(task(tmp_path, lambda batch: batch.rename_columns(["m"])), rows([1]))
+
+
+def test_rows_whose_results_do_not_fit_are_bad_rows(tmp_path: Path) -> None:
+    def odd(row):
+        return [{"n": 0.5}, {"n": 1}] if row["n"] == 2 else 7 if row["n"] == 3 else row
+
+    made = task(tmp_path, odd, per_row=True, drop=True)
+    assert run(made, rows([1, 2, 3, 4])) == [1, 4]
+    assert report(made).bad_rows == {"input": 2}
+    assert report(made).matches == 2
+
+
+def test_a_row_may_become_a_generator_of_rows(tmp_path: Path) -> None:
+    def twice(row):
+        yield row
+        if row["n"] == 3:
+            raise OSError("gone")
+        yield row
+
+    made = task(tmp_path, twice, per_row=True, drop=True)
+    assert run(made, rows([1, 3])) == [1, 1]

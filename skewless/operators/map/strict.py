@@ -1,0 +1,138 @@
+"""Refuses what Arrow would change silently on its way into the declared types."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from skewless.errors import SkewlessError
+
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
+
+
+class OutputError(SkewlessError):
+    """The function of a map gave something that the declared schema has no place for."""
+
+
+def check_values(values: Sequence[Any], kind: pa.DataType, name: str) -> None:
+    """Values of Python: no fraction for a whole number, no number for a moment, no unknown field.
+
+    >>> check_values([1, None, 2.0], pa.int32(), "visits")
+    >>> check_values([2.9], pa.int32(), "visits")
+    Traceback (most recent call last):
+    skewless.operators.map.strict.OutputError: column 'visits': 2.9 does not fit the declared int32
+    """
+    present = [value for value in values if value is not None]
+    if kinds.is_integer(kind):
+        _refuse_first(present, _is_fraction, kind, name)
+    elif kinds.is_float32(kind):
+        _refuse_first(present, _is_too_large, kind, name)
+    elif kinds.is_temporal(kind):
+        _refuse_first(present, _is_number, kind, name)
+    elif kinds.is_struct(kind):
+        records = [value for value in present if isinstance(value, Mapping)]
+        declared = {kind.field(i).name for i in range(kind.num_fields)}
+        for record in records:
+            if unknown := [key for key in record if key not in declared]:
+                raise OutputError(_unknown(name, unknown[0], declared))
+        for i in range(kind.num_fields):
+            field = kind.field(i)
+            inner = [record.get(field.name) for record in records]
+            check_values(inner, field.type, f"{name}.{field.name}")
+    elif kinds.is_map(kind):
+        pairs = [
+            pair
+            for value in present
+            for pair in (value.items() if isinstance(value, Mapping) else value)
+        ]
+        check_values([key for key, _ in pairs], kind.key_type, f"{name}.key")
+        check_values([item for _, item in pairs], kind.item_type, f"{name}.value")
+    elif _is_list(kind):
+        lists = [value for value in present if isinstance(value, list | tuple | np.ndarray)]
+        check_values([item for each in lists for item in each], kind.value_type, f"{name}.element")
+
+
+def check_names(given: pa.DataType, declared: pa.DataType, name: str) -> None:
+    """Types of Arrow: a struct is cast field by field, and a field of another name becomes null."""
+    if kinds.is_struct(given) and kinds.is_struct(declared):
+        found = {given.field(i).name: given.field(i).type for i in range(given.num_fields)}
+        wanted = {
+            declared.field(i).name: declared.field(i).type for i in range(declared.num_fields)
+        }
+        if unknown := [n for n in found if n not in wanted]:
+            raise OutputError(_unknown(name, unknown[0], wanted))
+        if missing := [n for n in wanted if n not in found]:
+            raise OutputError(f"column {name!r}: fn gave no field {missing[0]!r}")
+        for field, kind in wanted.items():
+            check_names(found[field], kind, f"{name}.{field}")
+    elif kinds.is_map(given) and kinds.is_map(declared):
+        check_names(given.item_type, declared.item_type, f"{name}.value")
+    elif _is_list(given) and _is_list(declared):
+        check_names(given.value_type, declared.value_type, f"{name}.element")
+
+
+def check_nulls(column: pa.Array, field: pa.Field, name: str) -> None:
+    """No null where the schema allows none, at any depth: Spark would read a zero there."""
+    if column.null_count and not field.nullable:
+        raise OutputError(f"column {name!r}: fn gave a null, but the schema allows none")
+    kind = field.type
+    if not _forbids_nulls(kind):
+        return
+    present = column.drop_null()
+    if kinds.is_struct(kind):
+        for inner, values in zip(kind.fields, present.flatten(), strict=True):
+            check_nulls(values, inner, f"{name}.{inner.name}")
+    elif kinds.is_map(kind):
+        entries = present.drop_null()
+        for inner, values in ((kind.key_field, entries.keys), (kind.item_field, entries.items)):
+            check_nulls(values, inner, f"{name}.{inner.name}")
+    elif _is_list(kind):
+        check_nulls(present.flatten(), kind.value_field, f"{name}.element")
+
+
+def _forbids_nulls(kind: pa.DataType) -> bool:
+    """Whether a value inside of one of this type may not be null."""
+    if kinds.is_struct(kind):
+        inner = list(kind.fields)
+    elif kinds.is_map(kind):
+        inner = [kind.key_field, kind.item_field]
+    elif _is_list(kind):
+        inner = [kind.value_field]
+    else:
+        return False
+    return any(not field.nullable or _forbids_nulls(field.type) for field in inner)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return kinds.is_list(kind) or kinds.is_large_list(kind)
+
+
+def _refuse_first(values: list[Any], is_wrong: Any, kind: pa.DataType, name: str) -> None:
+    for value in values:
+        if is_wrong(value):
+            raise OutputError(f"column {name!r}: {value!r} does not fit the declared {kind}")
+
+
+def _is_fraction(value: Any) -> bool:
+    if isinstance(value, int):
+        return False
+    return isinstance(value, float | np.floating | Decimal) and value != value // 1
+
+
+def _is_too_large(value: Any) -> bool:
+    is_float = isinstance(value, float | np.floating)
+    return is_float and isfinite(value) and abs(value) > _LARGEST_FLOAT
+
+
+def _is_number(value: Any) -> bool:
+    numbers = (int, float, np.integer, np.floating, Decimal)
+    return isinstance(value, numbers) and not isinstance(value, timedelta)
+
+
+def _unknown(name: str, field: str, declared: Any) -> str:
+    return f"column {name!r}: fn gave a field {field!r}; the schema declares {', '.join(declared)}"

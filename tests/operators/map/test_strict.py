@@ -1,0 +1,82 @@
+"""What Arrow would change silently is refused, at any depth, and named."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from skewless.operators.map.output import batch_of_rows, fitted
+from skewless.operators.map.strict import OutputError
+
+NESTED = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
+MOMENT = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "name"),
+    [
+        (pa.int32(), 2.9, "x"),
+        (pa.int64(), np.float64(4.7), "x"),
+        (pa.int64(), Decimal("1.5"), "x"),
+        (pa.int64(), float("nan"), "x"),
+        (pa.float32(), 1e300, "x"),
+        (MOMENT, 5, "x"),
+        (pa.date32(), 5, "x"),
+        (pa.string(), "\ud800", "x"),
+        (pa.list_(pa.int64()), [1, 12.5], "x.element"),
+        (pa.map_(pa.string(), pa.int64()), {"k": 0.5}, "x.value"),
+        (NESTED, {"a": 1, "bb": "x"}, "x"),
+        (NESTED, {"a": 0.5}, "x.a"),
+        (NESTED, {"b": "x"}, "x.a"),
+        (pa.list_(pa.field("element", pa.int32(), nullable=False)), [None, 1], "x.element"),
+        (pa.list_(NESTED), [{"a": None}], "x.element.a"),
+        (pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)), {"k": None}, "value"),
+    ],
+)
+def test_a_value_that_would_be_changed_is_refused(kind, value, name) -> None:
+    with pytest.raises(OutputError, match=f"{name}'"):
+        batch_of_rows([{"x": value}], pa.schema([("x", kind)]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.int32(), 3),
+        (pa.int32(), np.int64(3)),
+        (pa.int64(), 2.0),
+        (pa.float32(), float("inf")),
+        (pa.float64(), 7),
+        (MOMENT, datetime(2024, 5, 1, tzinfo=UTC)),
+        (pa.duration("us"), timedelta(seconds=1)),
+        (pa.list_(pa.int64()), [1, None]),
+        (pa.map_(pa.string(), pa.int64()), [("k", 1)]),
+        (NESTED, {"a": 1, "b": None}),
+        (NESTED, None),
+        (pa.list_(NESTED), []),
+    ],
+)
+def test_a_value_that_fits_is_kept(kind, value) -> None:
+    found = batch_of_rows([{"x": value}, {"x": None}], pa.schema([("x", kind)]))
+    assert found.column("x").to_pylist() == [value, None]
+
+
+def test_fields_of_a_struct_are_found_by_their_names() -> None:
+    schema = pa.schema([("x", pa.list_(pa.struct([("b", pa.int64()), ("a", pa.int32())])))])
+    kind = pa.list_(pa.struct([("a", pa.int32()), ("c", pa.int32())]))
+    batch = pa.record_batch({"x": pa.array([[{"a": 1, "c": 2}]], kind)})
+    with pytest.raises(OutputError, match=r"x.element'.*'c'.*declares b, a"):
+        fitted(batch, schema)
+    short = pa.record_batch({"x": pa.array([[{"a": 1}]], pa.list_(pa.struct([("a", pa.int32())])))})
+    with pytest.raises(OutputError, match=r"x.element'.*no field 'b'"):
+        fitted(short, schema)
+
+
+def test_nulls_inside_are_found_in_batches_too() -> None:
+    schema = pa.schema([("x", NESTED)])
+    batch = pa.record_batch([pa.array([{"a": None, "b": "x"}, None], NESTED)], schema=schema)
+    with pytest.raises(OutputError, match=r"'x\.a'.*null"):
+        fitted(batch, schema)
+    good = pa.record_batch([pa.array([{"a": 1, "b": None}, None], NESTED)], schema=schema)
+    assert fitted(good, schema) is good
