@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from skewless.errors import SkewlessError, bad_argument
 from skewless.kernels.distinct import entries_of, estimates, hash_values, highest, list_groups
-from skewless.kernels.groups import Groups
+from skewless.kernels.groups import Groups, without_negative_zero
 from skewless.kernels.ordering import TimeArray
 
 MAX_PRECISION = 38
@@ -65,8 +65,10 @@ def result_type(function: str, kind: pa.DataType | None) -> pa.DataType:
         if pa.types.is_floating(kind):
             return pa.float64()
         if pa.types.is_decimal128(kind):
-            more, scale = (10, kind.scale) if function == "sum" else (4, kind.scale + 4)
-            return pa.decimal128(min(kind.precision + more, MAX_PRECISION), scale)
+            digits, scale = (10, 0) if function == "sum" else (4, 4)
+            return pa.decimal128(
+                min(kind.precision + digits, MAX_PRECISION), min(kind.scale + scale, MAX_PRECISION)
+            )
         raise bad_argument("process", f"{function} of {kind}", "a numeric column")
     if function == "collect_list":
         return pa.list_(kind)
@@ -289,6 +291,9 @@ class CollectSet:
         return state[0]
 
     def _distinct(self, ids: npt.NDArray[np.int64], values: pa.Array, groups: int) -> pa.Array:
+        if pa.types.is_floating(self.kind):
+            numbers = without_negative_zero(values).to_numpy(zero_copy_only=False)
+            values = pa.array(np.where(np.isnan(numbers), np.nan, numbers), self.kind)
         encoded = values.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, first = np.unique(ids * (len(encoded.dictionary) + 1) + codes, return_index=True)

@@ -163,8 +163,7 @@ class StreamWriter:
         stream = self._stream
         own = self._own_options()
         sink = self._sink(own["path"])
-        # Spark would look for it from where Java was started, which may be another folder by now.
-        checkpoint = Storage(self._checkpoint(own["checkpointlocation"])).absolute().uri
+        checkpoint = self._placed(self._checkpoint(own["checkpointlocation"]))
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
@@ -213,6 +212,8 @@ class StreamWriter:
         for name in _OWN_OPTIONS:
             written = self._names.get(name)
             own[name] = None if written is None else self._options.get(written)
+            if own[name] == "":
+                raise bad_argument(str(written), "", "text that is not empty")
         return own
 
     def _format_options(self) -> dict[str, str]:
@@ -241,9 +242,18 @@ class StreamWriter:
                     f"path: the result has a column {BATCH_COLUMN!r}, which is the name of the "
                     "folders of a file sink; rename the column with .transform(...)"
                 )
+            path = self._placed(path)
             _refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
         return FormatSink(self._format, path, options, self._partition_by)
+
+    def _placed(self, path: str) -> str:
+        """The same folder for Spark and for us: Java may have been started in another one.
+
+        On a cluster a relative path is relative to whatever its file system says.
+        """
+        is_local = (self._stream.session.conf.get("spark.master", "") or "").startswith("local")
+        return Storage(path).absolute().uri if is_local else path
 
     def _checkpoint(self, given: str | None) -> str:
         if given is not None:

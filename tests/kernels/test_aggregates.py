@@ -93,6 +93,7 @@ def test_partials_merge_to_the_whole(function: str, kind: str, data: st.DataObje
         ("sum", pa.decimal128(35, 2), pa.decimal128(38, 2)),
         ("mean", pa.int64(), pa.float64()),
         ("mean", pa.decimal128(10, 2), pa.decimal128(14, 6)),
+        ("mean", pa.decimal128(38, 36), pa.decimal128(38, 38)),
         ("min", pa.date32(), pa.date32()),
         ("max", pa.string(), pa.string()),
         ("approx_count_distinct", pa.string(), pa.int64()),
@@ -152,6 +153,19 @@ def test_a_sum_that_does_not_fit_is_refused_and_one_that_just_fits_is_not() -> N
 def test_the_mean_of_decimals_is_rounded_half_up(values, mean) -> None:
     column = pa.array([Decimal(v) for v in values], pa.decimal128(10, 2))
     assert of("mean", column) == Decimal(mean)
+
+
+def test_the_mean_of_decimals_has_no_more_digits_than_there_are() -> None:
+    column = pa.array([Decimal("0.1"), Decimal("0.2"), None], pa.decimal128(38, 36))
+    assert of("mean", column) == Decimal("0.15")
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_a_set_has_one_zero_and_one_nan(kind) -> None:
+    odd = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0], np.uint64).view(np.float64)
+    found = of("collect_set", pa.array(odd, pa.float64(), from_pandas=False).cast(kind))
+    assert sorted(map(repr, found)) == ["0.0", "nan"]
+    assert list(map(repr, of("collect_set", pa.array([0.0, -0.0, 0.0], kind)))) == ["0.0"]
 
 
 def test_a_list_is_by_event_time() -> None:

@@ -247,6 +247,8 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.format("console").start(truncate=5), "truncate: got '5'; takes true or false"),
         (lambda w: w.format("parquet").start(), "path: the parquet sink needs one"),
         (lambda w: w.format("parquet").start("/nowhere"), "checkpointLocation: missing"),
+        (lambda w: w.format("parquet").start(""), "path: got ''"),
+        (lambda w: w.format("noop").start(checkpointLocation=""), "checkpointLocation: got ''"),
         (lambda w: w.format("memory").start(), "queryName: the memory sink needs one"),
         (lambda w: w.format("noop").option("badRows", "ignore").start(), "badRows: got 'ignore'"),
         (lambda w: w.format("noop").start(checkpointLocation="/proc/nowhere"), "/proc/nowhere"),
@@ -320,17 +322,17 @@ def test_neighbours_whose_names_begin_alike_are_not_inside_each_other(replay) ->
     assert replay.rows().num_rows == 5
 
 
-def test_a_relative_checkpoint_is_one_folder_wherever_java_was_started(
+def test_relative_paths_mean_the_same_wherever_java_was_started(
     replay, tmp_path, monkeypatch
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    stream = build(*replay.inputs())
-    writer = stream.writeStream.foreachBatch(lambda frame, batch: None)
-    query = writer.option("checkpointLocation", "cp").trigger(availableNow=True).start()
+    writer = build(*replay.inputs()).writeStream.format("parquet")
+    query = writer.option("checkpointLocation", "cp").trigger(availableNow=True).start("out")
     query.awaitTermination()
     found = {path.name for path in (tmp_path / "elsewhere" / "cp").iterdir()}
     assert {"offsets", "commits", "skewless"} <= found
+    assert (tmp_path / "elsewhere" / "out" / "batch=0").is_dir()
 
 
 def test_the_memory_sink_hands_over_few_parts(spark) -> None:

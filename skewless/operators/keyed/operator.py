@@ -20,6 +20,7 @@ from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.operators.progress import account
+from skewless.planning.auto import Auto
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
@@ -84,6 +85,13 @@ class KeyedOperator:
         """
         return self.mode == "append" and isinstance(self.process, Count | Agg)
 
+    @cached_property
+    def _policy(self) -> AnyPolicy:
+        """The policy in force: one that would share keys out must not count on it."""
+        if self.combinable or not isinstance(self.policy, Auto):
+            return self.policy
+        return replace(self.policy, split=False)
+
     @property
     def emits(self) -> bool:
         """Whether rows are given only when the watermark of the batch is known."""
@@ -102,7 +110,7 @@ class KeyedOperator:
         return Summary(self.layout, self.process.measures, self.window).output_schema
 
     def initial_state(self, cores: int) -> OperatorState:
-        route = Route(self.policy.table(cores))
+        route = Route(self._policy.table(cores))
         return OperatorState(
             route=route,
             max_time_us={INPUT: None},
@@ -111,7 +119,7 @@ class KeyedOperator:
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return adopt(self.policy, Route(self.policy.table(cores)), state, cores)
+        return adopt(self._policy, Route(self._policy.table(cores)), state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
@@ -145,7 +153,7 @@ class KeyedOperator:
             segments=state.segments,
             merges=tuple(choose_merges(live, keep, self.lifetimes.kept_us())),
             drop_bad_rows=drop_bad_rows,
-            detail=detail_of(self.policy),
+            detail=detail_of(self._policy),
             faults=faults,
             limits=self.limits,
         )
@@ -164,7 +172,7 @@ class KeyedOperator:
         keep = self.lifetimes.keep_from_us(self._emitted(state.watermark_us, watermark))
         live = tuple(s for s in segments if not expired(s, keep))
         balance = Balance.from_json(state.planner["balance"])
-        turn = next_round(self.policy, state.route, balance, reports, live)
+        turn = next_round(self._policy, state.route, balance, reports, live)
         turn = replace(turn, route=self._allowed(turn.route))
         return replace(
             state,
@@ -218,7 +226,7 @@ class KeyedOperator:
             "badRows": sum(r.bad_rows[INPUT] for r in reports),
         }
         stored = sum(s.rows for s in state.segments)
-        return account("keyed", self.policy, state, reports, counts, stored)
+        return account("keyed", self._policy, state, reports, counts, stored)
 
     def _emitted(self, before_us: int | None, after_us: int | None) -> int | None:
         """Up to which moment nothing stored is needed any more, once a batch is done."""
@@ -242,7 +250,7 @@ class KeyedOperator:
         self, balance: Balance, previous_us: int | None, last: Round | None = None
     ) -> dict[str, Any]:
         return {
-            "policy": self.policy.describe(),
+            "policy": self._policy.describe(),
             "balance": balance.to_json(),
             "round": None if last is None else last.to_json(),
             "previousUs": previous_us,
@@ -326,3 +334,20 @@ def _check_state_schema(layout: Layout, process: Function, window: Window) -> No
             f"state_schema: lacks {missing}; the state of a key is told by {needed}, which the "
             "function must return with it"
         )
+    for name in layout.by:
+        given, key = schema.field(name).type, layout.schema.field(name).type
+        if not _holds(given, key):
+            raise bad_argument(
+                "state_schema", f"{name}: {given}", f"the type of the key, which is {key}"
+            )
+
+
+def _holds(given: pa.DataType, key: pa.DataType) -> bool:
+    """Whether a column of the state can hold a key as it is."""
+    kinds = pa.types
+    families = (kinds.is_integer, kinds.is_timestamp, _is_text)
+    return bool(given == key or any(of(given) and of(key) for of in families))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

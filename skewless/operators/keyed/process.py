@@ -154,12 +154,18 @@ def infer_schemas(
     `input_schema` is that of the batch: the input's columns, then `window` where there is one.
     """
     try:
-        out, state = call(input_schema.empty_table(), None)
+        result = call(input_schema.empty_table(), None)
     except Exception as failure:
         raise SkewlessError(
             f"process: cannot tell what the function gives: called with an empty batch and no "
             f"state it raised {type(failure).__name__}: {failure}; give schema= and state_schema="
         ) from failure
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise SkewlessError(
+            "process: the function must return (out, state), a table and a table or None; called "
+            f"with an empty batch it returned {type(result).__name__}"
+        )
+    out, state = result
     if not isinstance(out, pa.Table):
         raise SkewlessError(
             "process: cannot tell what the function gives: called with an empty batch it returned "
@@ -182,7 +188,9 @@ def infer_schemas(
     return out.schema, None if state is None else state.schema
 
 
-def _measure(name: str, value: Any) -> Measure:
+def _measure(name: Any, value: Any) -> Measure:
+    if not isinstance(name, str) or not name:
+        raise bad_argument("process", {name: value}, "names that are text and not empty")
     if isinstance(value, str):
         function = _function(value)
         column = None if name == _ALL else name

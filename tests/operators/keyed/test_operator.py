@@ -35,6 +35,7 @@ def nothing(batch: pa.Table, state: pa.Table | None) -> tuple[None, None]:
 
 
 FUNCTION = Function(nothing, SCHEMA)
+STATE_OF_NUMBERS = pa.schema([("k", pa.int64()), ("seen", pa.int64())])
 
 
 def operator(process: Any = None, window: Any = TUMBLING, **options: Any) -> KeyedOperator:
@@ -91,6 +92,10 @@ def test_modes_that_can(mode, process, window, delay) -> None:
         ({"process": Agg({"k": ("sum", "i")})}, "neither keys nor the window"),
         ({"process": Agg({"window": ("sum", "i")})}, "neither keys nor the window"),
         ({"process": SelfJoin("1 second")}, "window"),
+        (
+            {"process": Function(nothing, SCHEMA, STATE_OF_NUMBERS), "window": None},
+            r"state_schema: got 'k: int64'; takes the type of the key, which is string",
+        ),
         ({"delays": Delays({"left": 0, "right": 0})}, "watermark"),
         ({"policy": ContRand(4)}, "balance"),
     ],
@@ -234,6 +239,27 @@ def test_a_hot_key_is_split_by_auto_and_still_counted_once(tmp_path) -> None:
     assert any(len(s["members"]) > 1 for of_batch in splits for s in of_batch), "nothing was split"
     counts = [row["count"] for row in found if row["k"] == "hot"]
     assert counts == [3000] * 5
+
+
+def test_hot_keys_that_cannot_be_split_are_parted_by_auto(tmp_path) -> None:
+    """Six hot keys on three instances, in update mode: two for each is the best there is."""
+    rows = [(f"key{s % 6}", 0, s % 9, 1) for s in range(3000)]
+    runner = LocalKeyed(
+        str(tmp_path),
+        SCHEMA,
+        ["k", "g"],
+        "t",
+        Count(),
+        TUMBLING,
+        policy=Auto(instances=3),
+        mode="update",
+    )
+    runner.run([table(rows, 10 * n) for n in range(6)])
+    told = [p["operators"][0] for p in runner.progress]
+    assert max(told[0]["load"]["rows"]) > 1000, "hashing alone does not"
+    assert told[-1]["load"]["rows"] == [1000, 1000, 1000]
+    assert not any("split" in of_batch["balance"]["reason"] for of_batch in told)
+    assert told[-1]["balance"]["split"] is False
 
 
 @pytest.mark.parametrize(
