@@ -41,7 +41,7 @@ def bad_time(what: str, columns: dict[str, pa.Array], bad: Mask) -> BadRowError:
     row = {name: _shown(column[at]) for name, column in columns.items()}
     return BadRowError(
         f"bad row: {what} has a row whose event time is null, or too far from 1970: {row} "
-        f"({int(bad.sum())} such rows in this task). Mend the input, or start with "
+        f"(such rows in this task: {int(bad.sum())}). Mend the input, or start with "
         '.option("badRows", "drop")'
     )
 

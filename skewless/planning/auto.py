@@ -138,11 +138,11 @@ class Auto:
         after = overload(_MEASURE.loads(snapshot, table, keys.splits))
         parts = [f"the straggler is {before:.0%} above the mean"]
         if keys.split:
-            parts.append(f"{keys.split} hot keys are split")
+            parts.append(f"hot keys split: {keys.split}")
         if keys.folded:
-            parts.append(f"{keys.folded} cool keys are folded back")
+            parts.append(f"cool keys folded back: {keys.folded}")
         if moves:
-            parts.append(f"{len(moves)} partitions move")
+            parts.append(f"partitions moved: {len(moves)}")
         return Plan(
             table=table,
             moves=moves,

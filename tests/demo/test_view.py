@@ -26,7 +26,7 @@ def tracks(batches: int, instances: int = 8) -> dict[str, Track]:
         record(
             number,
             cpu_ms=even,
-            reason="the straggler is 50% above the mean; 1 partitions move",
+            reason="the straggler is 50% above the mean; partitions moved: 1",
             moves=((7, 2, 5),) * (number > 3),
             splits=(number,),
             expected=0.04,

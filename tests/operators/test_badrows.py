@@ -31,7 +31,7 @@ def test_the_message_shows_the_first_bad_row_and_how_many_there_are() -> None:
     columns = {"k": pa.array(["a", "b", "c"]), "v": pa.array([1, 2, None])}
     said = str(bad_time("the left input", columns, np.array([False, True, True])))
     assert "the left input has a row" in said
-    assert "{'k': 'b', 'v': 2} (2 such rows in this task)" in said
+    assert "{'k': 'b', 'v': 2} (such rows in this task: 2)" in said
     assert '.option("badRows", "drop")' in said
 
 

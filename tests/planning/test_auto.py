@@ -90,7 +90,7 @@ def test_a_key_hotter_than_an_instance_is_split_and_the_rest_balanced_around_it(
     assert split.members == (0, 1, 2, 3)
     assert split.replicated == "left"
     assert plan.imbalance_after < 0.05 < plan.imbalance_before
-    assert "1 hot keys are split" in plan.reason
+    assert "hot keys split: 1" in plan.reason
 
 
 def test_only_as_many_members_as_it_takes() -> None:
