@@ -24,6 +24,9 @@ class Acknowledging(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
     def readinto(self, buffer: Any) -> int:
         received = self._connection.recv_into(buffer)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
