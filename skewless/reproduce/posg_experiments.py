@@ -79,11 +79,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Result:
-    """Mean completion times of a point with one seed, and what POSG did."""
+    """Completion times of a point with one seed under each policy, and what POSG did."""
 
     point: Point
     seed: int
     mean_ms: dict[str, float]
+    p99_ms: dict[str, float]
+    longest_ms: dict[str, float]
     messages: int
     run_from: int | None
     recovered_at: int | None
@@ -95,6 +97,8 @@ class Result:
             "at": self.point.at,
             "seed": self.seed,
             "meanMs": self.mean_ms,
+            "p99Ms": self.p99_ms,
+            "longestMs": self.longest_ms,
             "messages": self.messages,
             "runFrom": self.run_from,
             "recoveredAt": self.recovered_at,
@@ -151,6 +155,8 @@ def perform(point: Point, seed: int) -> Result:
         point,
         seed,
         {name: run.mean_ms for name, run in runs.items()},
+        {name: float(np.quantile(run.completion_ms, 0.99)) for name, run in runs.items()},
+        {name: float(run.completion_ms.max()) for name, run in runs.items()},
         posg.messages,
         posg.run_from,
         posg.renewed_at if course.change_at else None,

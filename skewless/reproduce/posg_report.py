@@ -108,6 +108,7 @@ def render(results: Results, verdicts: list[dict[str, Any]], *, quick: bool) -> 
         ("Fig. 12", paper.TWEETS_SPEED_UP),
     ):
         parts.append(Text(f"{name}: POSG's mean speed-up over the axis is {value} in the paper"))
+    parts.append(_late(results))
     parts.append(_machines(results))
     judged = Table(title="Targets" + (" (quick: not judged)" if quick else ""))
     for heading in ("target", "measured", ""):
@@ -136,6 +137,22 @@ def _grid(
         cells.append(f"{gain(found, 'FullKnowledge', 'LeastWork'):.3f}")
         cells.append(f"{gain(found, 'LeastWork', 'LeastOutstanding'):.3f}")
         table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _late(results: Results) -> Table:
+    """What the mean does not tell: with heavy tails, who pays for it."""
+    table = Table(title="Heavy-tailed costs: completion times, ms, 99th percentile / longest")
+    for heading in ("over-provisioning", *NAMES.values()):
+        table.add_column(heading, justify="right")
+    for at in axis(results, "tail"):
+        found = at_point(results, "tail", at)
+        cells = []
+        for policy in NAMES:
+            p99 = np.mean([r.p99_ms[policy] for r in found])
+            longest = np.mean([r.longest_ms[policy] for r in found])
+            cells.append(f"{p99:,.0f} / {longest:,.0f}")
+        table.add_row(f"{at:g}", *cells)
     return table
 
 

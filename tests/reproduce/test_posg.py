@@ -35,7 +35,10 @@ MEAN_MS = {
 
 def stand_in(point: Point, seed: int) -> Result:
     series = {p: [MEAN_MS[p]] * 5 for p in POLICIES} if point.experiment == "series" else {}
-    return Result(point, seed, dict(MEAN_MS), 9, 10_000 + seed, 80_000, series)
+    late = {p: 3 * mean for p, mean in MEAN_MS.items()}
+    longest = {p: 11 * mean for p, mean in MEAN_MS.items()}
+    machines = (9, 10_000 + seed, 80_000)
+    return Result(point, seed, dict(MEAN_MS), late, longest, *machines, series)
 
 
 def results(*, quick: bool = False) -> list[Result]:
@@ -86,7 +89,7 @@ def test_tables_show_the_papers_figure_beside_ours(quick: bool) -> None:
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(render(found, targets(found, quick=quick), quick=quick))
     text = console.export_text()
-    for expected in ("[p] 1.25", "10,690", "84,912", "916", "2.30", "Fig. 12"):
+    for expected in ("[p] 1.25", "10,690", "84,912", "916", "2.30", "Fig. 12", "300 / 1,100"):
         assert expected in text
     assert ("not judged" in text) == quick
 
@@ -100,6 +103,8 @@ def test_figures_are_written(tmp_path: Path) -> None:
 def test_a_real_point_has_all_policies() -> None:
     result = perform(Point("skew", 1.0, tuples=4_096), 1)
     assert set(result.mean_ms) == set(POLICIES)
+    for policy, mean in result.mean_ms.items():
+        assert mean < result.p99_ms[policy] <= result.longest_ms[policy]
     assert speed_up([result], "LeastWork") > 1.0
     assert result.as_json()["recoveredAt"] is None
     series = perform(Point("series", 0, tuples=8_000), 1)

@@ -144,3 +144,22 @@ def test_tweets_have_the_papers_most_frequent_entity() -> None:
     assert (tweets.items == 0).mean() == pytest.approx(0.065, abs=0.003)
     assert tweets.cost_of_item[0] == 5.0
     assert set(np.unique(tweets.cost_of_item)) == {1.0, 5.0, 25.0}
+
+
+@pytest.mark.parametrize("load", [1.0, 1.15])
+def test_with_heavy_tails_most_tuples_do_not_wait_for_the_giants(load: float) -> None:
+    """Beyond full knowledge, which sends a giant where it is done first, before everybody else."""
+    course = ShuffleCourse(over_provisioning=load)
+    mean, late = {}, {}
+    for policy in (LeastOutstanding(), FullKnowledge(), LeastWork()):
+        runs = [
+            simulate_shuffle(
+                policy, stream(seed=s, spacing="pareto", values=4_096, longest_ms=1e3), course
+            )
+            for s in range(8)
+        ]
+        mean[type(policy)] = np.mean([run.mean_ms for run in runs])
+        late[type(policy)] = np.mean([np.quantile(run.completion_ms, 0.99) for run in runs])
+    assert mean[LeastOutstanding] / mean[LeastWork] > 1.2
+    assert mean[FullKnowledge] / mean[LeastWork] > 1.2
+    assert late[LeastOutstanding] / late[LeastWork] > 1.2

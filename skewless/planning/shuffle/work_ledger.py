@@ -19,6 +19,12 @@ _OVERTIME = 0.2
 # How much one round of executions changes what is thought of an instance's speed.
 _SPEED_MEMORY = 0.9
 _SPEED_WINDOW = 64
+# With heavy-tailed costs a few giants are most of the work, and what comes behind one waits long.
+# So giants wait behind each other: a tuple of this many times the mean cost goes to the instance
+# with the most work among those that have it done within so many times its own cost. The idea is
+# that of size intervals (Harchol-Balter, Crovella and Murta, 1999), with no intervals to find.
+_GIANT = 12.0
+_PATIENCE = 10.0
 
 
 class Ledger(NamedTuple):
@@ -106,16 +112,29 @@ def work_left(ledger, instance, now):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def ledger_assign(ledger, item, cells, now, turn):  # type: ignore[no-untyped-def]
-    """(instance, the estimate that was booked): where the tuple would be done first."""
+    """(instance, the estimate that was booked): where the tuple would be done first.
+
+    A giant goes where most is left to do, within its patience, but not past an idle instance.
+    """
     cost = estimate(ledger, item, cells)
     k = len(ledger.pending)
+    patience = _PATIENCE * cost if cost > _GIANT * _mean(ledger) else 0.0
     best = -1
     soonest = np.inf
+    fullest = -1
+    most = 0.0
+    idle = False
     for step in range(k):
         i = (turn + step) % k
-        done = work_left(ledger, i, now) + cost * ledger.slowness[i]
+        left = work_left(ledger, i, now)
+        done = left + cost * ledger.slowness[i]
         if done < soonest:
             best, soonest = i, done
+        if done <= patience and left > most:
+            fullest, most = i, left
+        idle = idle or ledger.outstanding[i] == 0
+    if fullest >= 0 and not idle:
+        best = fullest
     booked = cost * ledger.slowness[best] if ledger.totals[0] > 0 else _UNKNOWN
     if ledger.outstanding[best] == 0:
         ledger.head[best] = booked

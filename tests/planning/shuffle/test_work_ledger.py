@@ -40,6 +40,45 @@ def test_a_tuple_goes_where_it_is_done_first() -> None:
     assert work_left(book, 1, 0.0) == 8.0
 
 
+def giants_ledger(instances: int = 3):
+    """Item 0 takes 130 times as long as item 1, and item 1 is nearly all there is."""
+    book = ledger(instances)
+    teach(book, 1, 1.0, times=199)
+    teach(book, 0, 130.0)
+    for i in range(instances):
+        ledger_assign(book, 1, CELLS[1], 0.0, i)
+    return book
+
+
+def test_giants_wait_behind_each_other() -> None:
+    book = giants_ledger()
+    where = [ledger_assign(book, 0, CELLS[0], 0.0, turn)[0] for turn in (1, 2, 0, 2)]
+    assert where == [1, 1, 1, 1]
+    assert ledger_assign(book, 1, CELLS[1], 0.0, 1)[0] != 1, "others do not wait behind them"
+
+
+def test_a_giant_waits_no_longer_than_ten_times_what_it_takes() -> None:
+    book = giants_ledger(2)
+    where = [ledger_assign(book, 0, CELLS[0], 0.0, 0)[0] for _ in range(12)]
+    assert where == [0] * 9 + [1] * 3
+    assert work_left(book, 0, 0.0) <= 10 * 130.0
+
+
+def test_a_giant_does_not_pass_by_an_idle_instance() -> None:
+    book = ledger(2)
+    teach(book, 1, 1.0, times=199)
+    teach(book, 0, 130.0)
+    assert ledger_assign(book, 0, CELLS[0], 0.0, 0)[0] == 0
+    assert ledger_assign(book, 0, CELLS[0], 0.0, 0)[0] == 1
+
+
+def test_what_costs_a_few_times_the_mean_is_no_giant() -> None:
+    book = ledger(2)
+    teach(book, 1, 1.0, times=20)
+    teach(book, 0, 10.0)
+    assert [ledger_assign(book, 0, CELLS[0], 0.0, 0)[0] for _ in range(4)] == [0, 1, 0, 1]
+
+
 def test_time_passes_and_an_idle_instance_owes_nothing() -> None:
     book = ledger(1)
     teach(book, 0, 10.0)
