@@ -27,6 +27,7 @@ _WORD_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+_SHOWN = ("day", "hour", "minute", "second", "millisecond", "microsecond")
 _TERM = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*,?")
 _TAKES = 'a duration such as "10 seconds", "1 hour 30 minutes" or a timedelta'
 # A thousand years; longer is a slip of the pen, and sums of bounds and times must not overflow.
@@ -50,6 +51,22 @@ def parse_duration_us(argument: str, value: object) -> int:
     if abs(microseconds) > _LIMIT_US:
         raise bad_argument(argument, value, "a duration of at most 1000 years")
     return microseconds
+
+
+def shown_duration(microseconds: int) -> str:
+    """A duration as people write it, and as `parse_duration_us` reads it.
+
+    >>> shown_duration(5_400_000_000), shown_duration(-1_500_000), shown_duration(0)
+    ('1 hour 30 minutes', '-1 second -500 milliseconds', '0 seconds')
+    """
+    sign = "-" if microseconds < 0 else ""
+    rest = abs(microseconds)
+    terms = []
+    for unit in _SHOWN:
+        count, rest = divmod(rest, _WORD_US[unit])
+        if count:
+            terms.append(f"{sign}{count} {unit}{'' if count == 1 else 's'}")
+    return " ".join(terms) or "0 seconds"
 
 
 def _parse_text(argument: str, text: str) -> int:

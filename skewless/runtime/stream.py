@@ -58,6 +58,13 @@ class Stream:
         node = replace(self.node, transforms=(*self.node.transforms, apply))
         return replace(self, node=node, schema=result.schema)
 
+    def __getattr__(self, name: str) -> Any:
+        """Only asked for what a stream does not have: says where DataFrame code belongs."""
+        hint = ""
+        if not name.startswith("_") and hasattr(DataFrame, name):
+            hint = f"; use .transform(lambda df: df.{name}(...)), which is applied to every batch"
+        raise AttributeError(f"a stream of Skewless has no {name!r}{hint}")
+
     def cores(self) -> int:
         """How many tasks the session runs at once, as far as it tells."""
         try:

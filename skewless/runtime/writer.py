@@ -1,6 +1,7 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -8,7 +9,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from skewless.errors import SkewlessError, bad_argument
 from skewless.runtime.engine import Engine
@@ -40,6 +42,7 @@ _OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewl
 _STATE_FOLDER = "skewless"
 _SPARKS_COMMITS = "commits"
 _APPEND = ("append",)
+_NOT_FOUND = re.compile(r"\[\w*DATA_SOURCE_NOT_(FOUND|ENABLED)\]")
 _MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
 
@@ -242,9 +245,13 @@ class StreamWriter:
                     f"path: the result has a column {BATCH_COLUMN!r}, which is the name of the "
                     "folders of a file sink; rename the column with .transform(...)"
                 )
+            if name == "csv":
+                _refuse_nested_columns(self._stream.schema)
+            _refuse_unknown_format(name, self._stream.session)
             path = self._placed(path)
             _refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
+        _refuse_unknown_format(self._format, self._stream.session)
         return FormatSink(self._format, path, options, self._partition_by)
 
     def _placed(self, path: str) -> str:
@@ -277,6 +284,27 @@ def _console(options: dict[str, str]) -> ConsoleSink:
     if truncate.lower() not in ("true", "false"):
         raise bad_argument("truncate", truncate, "true or false")
     return ConsoleSink(int(rows), truncate.lower() == "true")
+
+
+def _refuse_unknown_format(name: str, session: SparkSession) -> None:
+    """Asks Spark for a reader, which is not run; any other complaint is for the format to make."""
+    try:
+        session.read.format(name).schema("found boolean").load()
+    except Exception as error:  # Spark's, or that of the bridge to Java, which Spark does not wrap
+        if _NOT_FOUND.search(str(error)):
+            known = ", ".join(sorted(FILE_FORMATS - {"avro"} | {"console", "memory", "noop"}))
+            takes = f"{known}, or any other batch format of Spark whose package is installed"
+            raise bad_argument("format", name, takes) from error
+
+
+def _refuse_nested_columns(schema: T.StructType) -> None:
+    for field in schema.fields:
+        if isinstance(field.dataType, T.StructType | T.ArrayType | T.MapType | T.VariantType):
+            raise SkewlessError(
+                f"format: csv cannot hold the column {field.name!r} of type "
+                f"{field.dataType.simpleString()}; choose 'parquet' or 'json', or flatten it with "
+                ".transform(...)"
+            )
 
 
 def _refuse_foreign_progress(checkpoint: str, storage: Storage) -> None:

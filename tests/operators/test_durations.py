@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.errors import SkewlessError
-from skewless.operators.durations import parse_duration_us
+from skewless.operators.durations import parse_duration_us, shown_duration
 
 MS, S, MIN = 1_000, 1_000_000, 60_000_000
 HOUR, DAY = 60 * MIN, 24 * 60 * MIN
@@ -122,6 +122,7 @@ def test_a_timedelta_is_exact_in_any_spelling(value: timedelta) -> None:
     text = f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
     assert parse_duration_us("within", text) == exact
     assert parse_duration_us("within", f"interval {exact} us") == exact
+    assert parse_duration_us("within", shown_duration(exact)) == exact
 
 
 @given(st.text(max_size=20) | st.text("0123456789.+- smhdaintervsuo,\t", max_size=20))

@@ -240,6 +240,8 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.foreachBatch("x"), "foreachBatch: got 'x'"),
         (lambda w: w.queryName(""), "queryName: got ''"),
         (lambda w: w.format(""), "format: got ''"),
+        (lambda w: w.format("nope").start(), "format: got 'nope'; takes console, csv, "),
+        (lambda w: w.format("avro").start("/nowhere"), "format: got 'avro'; takes console, csv, "),
         (lambda w: w.partitionBy("nope"), "partitionBy: got 'nope'"),
         (lambda w: w.partitionBy("k", 3), "partitionBy: got 3"),
         (lambda w: w.format("console").start(numRows="many"), "numRows: got 'many'; takes a whole"),
@@ -355,6 +357,22 @@ def test_a_column_named_batch_cannot_go_to_files(replay) -> None:
     stream = build(*replay.inputs()).transform(lambda df: df.withColumnRenamed("v", "Batch"))
     with pytest.raises(sk.SkewlessError, match="rename the column"):
         stream.writeStream.format("parquet").option("checkpointLocation", "/c").start("/p")
+
+
+def test_nested_columns_cannot_go_to_csv(replay) -> None:
+    stream = build(*replay.inputs()).transform(lambda df: df.select(F.struct("k", "v").alias("s")))
+    says = r"csv cannot hold the column 's' of type struct<.*; choose 'parquet' or 'json'"
+    with pytest.raises(sk.SkewlessError, match=says):
+        stream.writeStream.format("csv").option("checkpointLocation", "/c").start("/p")
+
+
+def test_dataframe_code_on_a_stream_is_told_where_it_belongs(replay) -> None:
+    stream = build(*replay.inputs())
+    with pytest.raises(AttributeError, match=r"no 'select'; use .transform\(lambda df: df.select"):
+        stream.select("k")
+    with pytest.raises(AttributeError, match=r"no 'nothing'$"):
+        stream.nothing()
+    assert not hasattr(stream, "__len__")
 
 
 def test_a_path_of_sparks_own_sink_is_refused(replay) -> None:

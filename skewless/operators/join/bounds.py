@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from skewless.errors import SkewlessError
 from skewless.kernels.intervals import UNBOUNDED
+from skewless.operators.durations import shown_duration
 from skewless.state.watermark import Delays
 
 LEFT, RIGHT = "left", "right"
@@ -22,9 +23,10 @@ class Bounds:
         if self.lower_us is None or self.upper_us is None:
             return
         if self.lower_us > self.upper_us:
+            lower, upper = shown_duration(self.lower_us), shown_duration(self.upper_us)
             raise SkewlessError(
-                f"within: the lower bound ({self.lower_us} µs) is above the upper bound "
-                f"({self.upper_us} µs); takes (lower, upper) of right.time - left.time"
+                f"within: the lower bound ({lower}) is above the upper bound ({upper}); takes "
+                "(lower, upper) of right.time - left.time"
             )
 
     def around(self, side: str) -> tuple[int, int]:

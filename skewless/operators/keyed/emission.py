@@ -19,6 +19,7 @@ from skewless.operators.keyed.reading import opened, portions, within
 from skewless.operators.keyed.sessions import Due, closed
 from skewless.operators.keyed.summary import Summary, taken
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
+from skewless.operators.moments import shown_time
 from skewless.routing.route import Route
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
@@ -106,7 +107,7 @@ class EmitTask:
         if not ending.any():
             return
         called = arrange_due(rows, at[ending], dues[ending], self.layout, self.window)
-        where = f"instance {instance}, windows up to {self.until_us} µs"
+        where = f"instance {instance}, windows up to {shown_time(self.until_us)}"
         # A window that has closed keeps no state: what the function returns of it is dropped.
         out, _ = call(process, called.table, None, where)
         if out is not None:

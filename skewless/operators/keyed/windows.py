@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from skewless.errors import bad_argument
-from skewless.operators.durations import parse_duration_us
+from skewless.operators.durations import parse_duration_us, shown_duration
 
 Duration = str | timedelta
 
@@ -20,12 +20,14 @@ class Windows:
 
     def __post_init__(self) -> None:
         if self.size_us <= 0:
-            raise bad_argument("window", f"{self.size_us} µs", "a duration above 0")
+            raise bad_argument("window", shown_duration(self.size_us), "a duration above 0")
         if self.slide_us <= 0:
-            raise bad_argument("slide", f"{self.slide_us} µs", "a duration above 0")
+            raise bad_argument("slide", shown_duration(self.slide_us), "a duration above 0")
         if self.slide_us > self.size_us:
             raise bad_argument(
-                "slide", f"{self.slide_us} µs", f"at most the window's {self.size_us} µs"
+                "slide",
+                shown_duration(self.slide_us),
+                f"at most the window's {shown_duration(self.size_us)}",
             )
 
     @property

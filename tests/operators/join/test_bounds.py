@@ -116,7 +116,7 @@ def test_the_bounds_as_either_side_sees_them(
 
 
 def test_reversed_bounds_are_refused() -> None:
-    with pytest.raises(SkewlessError, match=r"within: the lower bound \(5 µs\) is above"):
+    with pytest.raises(SkewlessError, match=r"within: the lower bound \(5 microseconds\) is above"):
         Bounds(5, 4)
     Bounds(5, 5)
 
