@@ -67,9 +67,10 @@ def _loads(operator: dict[str, Any]) -> list[str]:
         lines.append(f"  {options['keyTable']:,} keys have an instance of their own")
     for split in options.get("splits", []):
         members = ", ".join(map(str, split["members"]))
+        down, along = split["lines"], len(split["members"]) // split["lines"]
         lines.append(
             f"  key {split['hash']:#018x} is split over instances {members}; "
-            f"its {split['replicated']} rows of a batch go to all of them"
+            f"a left row of a batch goes to {along} of them, a right row to {down}"
         )
     return lines
 

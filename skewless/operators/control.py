@@ -89,7 +89,7 @@ class Round:
             "reason": self.reason,
             **_told(self.plan),
             "splits": [
-                {"hash": s.hash, "members": list(s.members), "replicated": s.replicated}
+                {"hash": s.hash, "members": list(s.members), "lines": s.lines}
                 for s in self.route.splits
                 if len(s.members) > 1
             ],
@@ -266,7 +266,9 @@ def _entries(plan: KeyPlan, partitions: int) -> tuple[Split, ...]:
         plan.hashes.tolist(), places, plan.instances.tolist(), plan.seconds.tolist(), strict=True
     )
     return tuple(
-        Split(h, place, (first,) if second == WHOLE else (first, second), "right")
+        Split(
+            h, place, (first,) if second == WHOLE else (first, second), 1 if second == WHOLE else 2
+        )
         for h, place, first, second in entries
     )
 

@@ -1,6 +1,6 @@
 """The default policy: keeps every instance equally busy, and splits keys that none can hold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from skewless.errors import bad_argument
 from skewless.load.imbalance import falls, overload
 from skewless.planning.hotkeys import SplitChoice, choose_splits
 from skewless.planning.measure import Measured, without_split_keys
-from skewless.planning.plan import Plan, moves_between, stay
+from skewless.planning.plan import Plan, moves_between, shared_by, stay
 from skewless.planning.policy import check_number, check_whole
 from skewless.planning.scaling import (
     BUSY_MS,
@@ -117,6 +117,9 @@ class Auto:
             )
         plan = self._plan(snapshot, new, keys, loads)
         after = _MEASURE.loads(snapshot, plan.table, plan.splits)
+        same_places = not plan.moves and shared_by(plan.splits) == shared_by(snapshot.splits)
+        if same_places and changes_splits:
+            return replace(plan, reason="split keys take a grid with fewer replicas"), memory
         if not (falls(loads, after) or keys.folded):
             return stay(snapshot, "no move would relieve the straggler", overload(loads)), memory
         return plan, memory

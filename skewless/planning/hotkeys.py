@@ -1,11 +1,15 @@
 """Which keys are too hot for one instance, and who shares them."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from skewless.planning.snapshot import HotKey, Loads, Snapshot
-from skewless.routing.splits import Split
+from skewless.routing.splits import Split, divisors, replicas
+
+Numbers = npt.NDArray[np.int64]
 
 # As shares of the room of an instance: its mean load, less what keys hotter than this one put on
 # all instances. A key is split above SPLIT, so that each member gets at most SHARE, and folded back
@@ -75,9 +79,8 @@ def choose_splits(snapshot: Snapshot, loads: Loads, cool_rounds: dict[int, int])
         rest[key.partition] -= min(key.load, float(rest[key.partition]))
         if len(members) == len(loads):
             room = max(room - key.load / len(loads), LEAST_ROOM * mean)
-        chosen.append(
-            Split(key.hash, key.partition, tuple(sorted(members)), _replicated(key, split))
-        )
+        lines = _lines(key, split, len(members))
+        chosen.append(Split(key.hash, key.partition, tuple(sorted(members)), lines))
     kept = {split.hash for split in chosen}
     return SplitChoice(
         _spread(chosen, {key.hash: key.load for key in snapshot.hot_keys}, len(loads), mean),
@@ -100,17 +103,43 @@ def _members_wanted(
 ) -> int:
     """How many instances are to share a key; fewer than 2 if a new split would not pay.
 
-    Every member pays for all replicas, so members help only while their share of the work is larger
-    than that. What is measured of a split key has the replicas in it, and must be told apart, or
-    more members would ask for still more.
+    Replicas must cost less than the work that is taken off the key's own instance. More members
+    than wanted are taken where they make a squarer grid, and so fewer replicas: 15 for 13. What is
+    measured of a split key has the replicas in it, and must be told apart, or more members would
+    ask for still more.
     """
-    replicas = replica_cost * min(key.left_rows, key.right_rows)
-    extra = 0 if split is None else len(split.members) - 1
-    work = max(key.load - extra * replicas, 0.0)
-    wanted = max(2, int(np.ceil(work / (SHARE * room))))
-    pays = int(min(work / replicas, instances)) if replicas > 0 else instances
+    work = key.load
+    if split is not None:
+        sent = replicas(key.left_rows, key.right_rows, split.lines, split.columns)
+        work = max(work - replica_cost * sent, 0.0)
+    wanted = min(max(2, int(np.ceil(work / (SHARE * room)))), instances)
+    counts = np.arange(1, instances + 1)
+    fewest = _fewest_replicas(key, instances)
+    pays = replica_cost * fewest <= work * (counts - 1) / counts
+    pays[0] = False
+    enough = np.flatnonzero(pays & (counts >= wanted))
+    if enough.size:
+        return int(counts[enough[fewest[enough].argmin()]])
     # A split that exists is ended by a cool key alone, not by an estimate that wavers.
-    return min(wanted, pays if split is None else max(2, pays), instances)
+    least = 1 if split is None else 2
+    return int(counts[pays].max(initial=least))
+
+
+def _fewest_replicas(key: HotKey, instances: int) -> Loads:
+    """The number of replicas in the best grid of 1, 2, … members."""
+    lines, columns, first = _grids(instances)
+    sent = replicas(key.left_rows, key.right_rows, lines, columns)
+    fewest: Loads = np.minimum.reduceat(sent.astype(np.float64), first)
+    return fewest
+
+
+@lru_cache(maxsize=8)
+def _grids(instances: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Lines and columns of all grids of 1, 2, … members, and where those of each number begin."""
+    lines = [np.array(divisors(n)) for n in range(1, instances + 1)]
+    columns = [n // of for n, of in enumerate(lines, 1)]
+    first = np.cumsum([0, *(len(of) for of in lines[:-1])])
+    return np.concatenate(lines), np.concatenate(columns), first
 
 
 def _members(split: Split | None, wanted: int, loads: Loads) -> list[int]:
@@ -158,10 +187,13 @@ def _spread(
     return tuple(spread)
 
 
-def _replicated(key: HotKey, split: Split | None) -> str:
-    """The smaller side is the cheaper to replicate; near equality the choice stays as it was."""
-    if split is None:
-        return "left" if key.left_rows < key.right_rows else "right"
-    rows = {"left": key.left_rows, "right": key.right_rows}
-    other = "left" if split.replicated == "right" else "right"
-    return other if 2 * rows[other] < rows[split.replicated] else split.replicated
+def _lines(key: HotKey, split: Split | None, members: int) -> int:
+    """The grid with the fewest replicas; one that exists stays unless it has twice as many."""
+
+    def sent(lines: int) -> float:
+        return float(replicas(key.left_rows, key.right_rows, lines, members // lines))
+
+    best = min(divisors(members), key=sent)
+    if split is None or len(split.members) != members:
+        return best
+    return best if 2 * sent(best) < sent(split.lines) else split.lines

@@ -11,8 +11,7 @@ from skewless.planning.measure import Measure, Measured
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.splits import Split as Split
-
-SIDES = ("left", "right")
+from skewless.routing.splits import divisors
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,9 @@ class NoGainError(PlanError):
 def validate(plan: Plan, snapshot: Snapshot, *, max_moves: int | None = None) -> None:
     """Raise the `PlanError` that says what is wrong with a plan; a sound one passes silently.
 
-    Doing nothing is always sound. What folds a key back may cost balance, for a key that has
-    cooled is worth more on one instance; everything else must make the loads fall.
+    Doing nothing is always sound, and so is another grid for the same members. What folds a key
+    back may cost balance, for a key that has cooled is worth more on one instance; everything else
+    must make the loads fall.
     """
     _check_placement(plan, snapshot)
     _check_moves(plan, snapshot)
@@ -85,7 +85,7 @@ def validate(plan: Plan, snapshot: Snapshot, *, max_moves: int | None = None) ->
     _check_splits(plan, snapshot)
     kept = {split.hash for split in plan.splits}
     folds = any(split.hash not in kept for split in snapshot.splits)
-    changes = bool(plan.moves) or set(plan.splits) != set(snapshot.splits)
+    changes = bool(plan.moves) or shared_by(plan.splits) != shared_by(snapshot.splits)
     if changes and not folds:
         before = plan.measure.loads(snapshot, snapshot.table, snapshot.splits)
         after = plan.measure.loads(snapshot, plan.table, plan.splits)
@@ -94,6 +94,11 @@ def validate(plan: Plan, snapshot: Snapshot, *, max_moves: int | None = None) ->
                 f"moves: {len(plan.moves)} partitions move and {len(plan.splits)} keys are split, "
                 f"but the straggler's load goes from {before.max():g} to {after.max():g}"
             )
+
+
+def shared_by(splits: Sequence[Split]) -> dict[int, tuple[int, ...]]:
+    """Who shares which key, in whatever grid."""
+    return {split.hash: split.members for split in splits}
 
 
 def moves_between(old: PartitionTable, new: PartitionTable) -> tuple[Move, ...]:
@@ -165,8 +170,9 @@ def _check_splits(plan: Plan, snapshot: Snapshot) -> None:
         right = int(partition_of(np.array([split.hash], np.uint64), snapshot.table.partitions)[0])
         if split.partition != right:
             raise SplitError(f"{named}: got partition {split.partition}; takes {right}")
-        if split.replicated not in SIDES:
-            raise SplitError(f"{named}: got replicated {split.replicated!r}; takes {SIDES}")
+        if split.lines not in divisors(len(split.members)):
+            takes = f"a divisor of its {len(split.members)} members"
+            raise SplitError(f"{named}: got {split.lines} lines; takes {takes}")
 
 
 def _refuse_repeated(values: Sequence[int], name: str, takes: str) -> None:

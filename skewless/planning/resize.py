@@ -49,5 +49,5 @@ def resized_splits(splits: Sequence[Split], instances: int) -> tuple[Split, ...]
     for split in splits:
         members = tuple(member for member in split.members if member < instances)
         if len(members) >= min(2, len(split.members)):
-            kept.append(Split(split.hash, split.partition, members, split.replicated))
+            kept.append(split.among(members))
     return tuple(kept)

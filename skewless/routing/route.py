@@ -48,7 +48,7 @@ class Route:
     @property
     def replicas_meet(self) -> bool:
         """Whether two rows may meet where neither is at home."""
-        return self.kind == "grid"
+        return self.kind == "grid" or any(1 < s.lines < len(s.members) for s in self.splits)
 
     @cached_property
     def router(self) -> Router:
@@ -92,7 +92,7 @@ class Route:
                     "hash": s.hash,
                     "partition": s.partition,
                     "members": s.members,
-                    "replicated": s.replicated,
+                    "lines": s.lines,
                 }
                 for s in self.splits
             ],
@@ -101,7 +101,7 @@ class Route:
     @staticmethod
     def from_json(record: dict[str, Any]) -> "Route":
         splits = tuple(
-            Split(s["hash"], s["partition"], tuple(s["members"]), s["replicated"])
+            Split(s["hash"], s["partition"], tuple(s["members"]), s["lines"])
             for s in record["splits"]
         )
         table = PartitionTable(record["instances"], tuple(record["assignment"]))

@@ -18,7 +18,6 @@ from skewless.operators.join.layout import (
     INSTANCE,
     LEFT_CODE,
     REPLICA,
-    RIGHT_CODE,
     SIDE,
     TIME,
     key_name,
@@ -123,10 +122,14 @@ class _Sql:
             both = f"CAST({along} AS ARRAY<INT>), CAST({down} AS ARRAY<INT>)"
             return f"IF({SIDE} = {LEFT_CODE}, {both})"
         size, begin = self._of_split()
-        sides = [LEFT_CODE if s.replicated == "left" else RIGHT_CODE for s in route.splits]
-        replicated = f"get({_constants(sides)}, {self._split_index()}) = {SIDE}"
-        members = f"slice({self._members()}, {begin} + 1, {size})"
-        return f"IF({self._may_be_split()} AND {replicated}, {members}, {alone})"
+        deep = self._by_split([s.lines for s in route.splits])
+        wide = self._by_split([s.columns for s in route.splits])
+        place = f"(array_position(slice({self._members()}, {begin} + 1, {size}), {_HOME}) - 1)"
+        along = _part(self._members(), f"{begin} + {place} DIV {wide} * {wide}", wide)
+        down = _part(self._transposed(), f"{begin} + {place} % {wide} * {deep}", deep)
+        is_left = f"{SIDE} = {LEFT_CODE}"
+        visits_others = f"{self._may_be_split()} AND IF({is_left}, {wide}, {deep}) > 1"
+        return f"IF({visits_others}, IF({is_left}, {along}, {down}), {alone})"
 
     def owner(self) -> str:
         """The instance of the row's partition."""
@@ -134,6 +137,13 @@ class _Sql:
 
     def _members(self) -> str:
         return _constants([m for s in self.route.splits for m in s.members])
+
+    def _transposed(self) -> str:
+        """The members of every split column by column, each split where `_members` has it."""
+        splits = self.route.splits
+        return _constants(
+            [m for s in splits for c in range(s.columns) for m in s.members[c :: s.columns]]
+        )
 
     def _may_be_split(self) -> str:
         """Only rows of a partition that has a split key are compared with the split keys."""
@@ -145,8 +155,11 @@ class _Sql:
         """How many members the row's split key has and where they begin; null for other keys."""
         sizes = [len(s.members) for s in self.route.splits]
         begins = [sum(sizes[:i]) for i in range(len(sizes))]
-        index = self._split_index()
-        return f"get({_constants(sizes)}, {index})", f"get({_constants(begins)}, {index})"
+        return self._by_split(sizes), self._by_split(begins)
+
+    def _by_split(self, numbers: Sequence[int]) -> str:
+        """The number of the row's split key; null for other keys."""
+        return f"get({_constants(numbers)}, {self._split_index()})"
 
     def _split_index(self) -> str:
         """The row's place among the split keys; −1, which is no place, for other keys."""
@@ -174,6 +187,10 @@ class _Sql:
 def _scaled(spread: str, size: str | int) -> str:
     """`skewless.routing.router.scaled`."""
     return f"shiftrightunsigned(shiftrightunsigned({spread}, 32) * {size}, 32)"
+
+
+def _part(array: str, begin: str, size: str) -> str:
+    return f"slice({array}, CAST({begin} + 1 AS INT), {size})"
 
 
 def _constants(numbers: Sequence[int], kind: str = "INT") -> str:

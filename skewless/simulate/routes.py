@@ -43,19 +43,10 @@ def to_one(instance: int) -> Route:
     return Route(np.array([[instance]]), np.array([[instance]]))
 
 
-def spread(members: Sequence[int], *, replicated_left: bool, single_key: bool = False) -> Route:
-    """One side goes to all members, a row of the other to one of them."""
-    everywhere = np.array([members])
-    one_each = everywhere.T
-    if replicated_left:
-        return Route(everywhere, one_each, single_key)
-    return Route(one_each, everywhere, single_key)
-
-
-def grid(instances: Sequence[int], rows: int, columns: int) -> Route:
+def grid(instances: Sequence[int], rows: int, columns: int, *, single_key: bool = False) -> Route:
     """A left row goes along a row of the matrix, a right row down a column."""
     cells = np.asarray(instances)[: rows * columns].reshape(rows, columns)
-    return Route(cells, cells.T)
+    return Route(cells, cells.T, single_key)
 
 
 def compile_routes(routes: Sequence[Route], of_key: npt.NDArray[np.int32]) -> Routes:
@@ -102,15 +93,11 @@ def routes_of(
     if isinstance(policy, ContRand):
         firsts = range(0, table.instances, policy.group)
         # The left side probes: it visits the whole group, a right row is stored on one member.
-        groups = [
-            spread(range(first, min(first + policy.group, table.instances)), replicated_left=True)
-            for first in firsts
-        ]
+        members = [range(first, min(first + policy.group, table.instances)) for first in firsts]
+        groups = [grid(group, 1, len(group)) for group in members]
         return compile_routes(groups, owner // np.int32(policy.group))
     routes = [to_one(instance) for instance in range(table.instances)]
     for split in splits:
         owner[hashes == np.uint64(split.hash)] = len(routes)
-        routes.append(
-            spread(split.members, replicated_left=split.replicated == "left", single_key=True)
-        )
+        routes.append(grid(split.members, split.lines, split.columns, single_key=True))
     return compile_routes(routes, owner)

@@ -9,7 +9,7 @@ from skewless.routing.route import Route
 from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, StateError, Storage
 
-FORMAT = 1
+FORMAT = 2
 DIRECTORY = "commits"
 # Replaying a batch needs the commit before it, so two commits are kept whole. Older commit files
 # stay for a while as the record of progress, without their segments.

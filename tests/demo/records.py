@@ -38,7 +38,7 @@ def record(
             "reason": reason,
             "moves": [list(move) for move in moves],
             "movedRows": 0,
-            "splits": [{"hash": h, "members": [0, 1], "replicated": "left"} for h in splits],
+            "splits": [{"hash": h, "members": [0, 1], "lines": 1} for h in splits],
             "imbalanceBefore": 0.5,
             "imbalanceAfter": expected,
             "planMs": 1.0,

@@ -70,7 +70,7 @@ def test_a_key_hotter_than_an_instance_is_split() -> None:
     turn = next_round(Auto(instances=2), route, Balance.initial(2), reports, ())
     (split,) = turn.route.splits
     assert (split.hash, split.partition, split.members) == (key, place, (0, 1))
-    assert split.replicated == "left", "the side with fewer rows is replicated"
+    assert split.lines == 1, "the side with fewer rows is replicated"
 
 
 def test_a_policy_is_asked_as_often_as_it_says() -> None:
@@ -148,7 +148,7 @@ def test_keys_of_the_table_stay_known_when_they_are_idle() -> None:
         stored=np.array([100.0, 10.0, 10.0, 10.0]),
         queued=np.array([80.0, 10.0, 10.0, 20.0]),
         hot_keys=(HotKey(busy, 0, 6.0, 60, 0),),
-        splits=(Split(idle, 0, (1,), "right"),),
+        splits=(Split(idle, 0, (1,), 1),),
     )
     keys = key_snapshot(snapshot)
     assert keys.hashes.tolist() == [busy, idle]
@@ -223,7 +223,7 @@ def state_of(policy: Any, route: Route) -> OperatorState:
 
 def test_another_number_of_instances_keeps_the_table() -> None:
     key = keys_in(3, 4, 1)[0]
-    route = Route(PartitionTable(2, (1, 1, 0, 1)), (Split(key, 3, (0,), "right"),))
+    route = Route(PartitionTable(2, (1, 1, 0, 1)), (Split(key, 3, (0,), 1),))
     policy = Mixed(instances=3)
     after = adopt(policy, Route(policy.table(1)), state_of(Mixed(instances=2), route), 1)
     assert after.route.table.assignment == (2, 1, 0, 1), "the newcomer takes from the fullest"

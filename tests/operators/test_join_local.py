@@ -19,7 +19,7 @@ from skewless.operators.join.chunks import Limits
 from skewless.planning.hash import Hash
 from skewless.routing.partitions import PartitionTable, as_bitmap, partition_of
 from skewless.routing.route import Route
-from skewless.routing.splits import Split
+from skewless.routing.splits import Split, divisors
 from skewless.state.storage import StateError
 from skewless.state.watermark import Delays
 from skewless.testing import POINTS, Fault, LocalJoin, assert_same_rows, join_oracle
@@ -166,7 +166,9 @@ def routes(draw: st.DrawFn) -> Route:
     splits = []
     for h, place in zip(hashes.tolist(), partition_of(hashes, partitions).tolist(), strict=True):
         members = draw(st.lists(st.integers(0, instances - 1), unique=True, min_size=1, max_size=4))
-        splits.append(Split(h, place, tuple(members), draw(st.sampled_from(["left", "right"]))))
+        splits.append(
+            Split(h, place, tuple(members), draw(st.sampled_from(divisors(len(members)))))
+        )
     return Route(table, tuple(splits))
 
 

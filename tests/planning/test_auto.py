@@ -88,7 +88,7 @@ def test_a_key_hotter_than_an_instance_is_split_and_the_rest_balanced_around_it(
     validate(plan, case)
     (split,) = plan.splits
     assert split.members == (0, 1, 2, 3)
-    assert split.replicated == "left"
+    assert split.lines == 1, "the left side has fewer rows"
     assert plan.imbalance_after < 0.05 < plan.imbalance_before
     assert "hot keys split: 1" in plan.reason
 
@@ -96,6 +96,48 @@ def test_a_key_hotter_than_an_instance_is_split_and_the_rest_balanced_around_it(
 def test_only_as_many_members_as_it_takes() -> None:
     (split,) = plans(Auto(16), hot(9.0, partitions=64, instances=16), 1)[0].splits
     assert 2 <= len(split.members) < 16
+
+
+def wide(load: float, left: int, right: int, instances: int = 16) -> Snapshot:
+    """A key that takes nearly all there is, on many instances."""
+    loads = np.full(64, 1.0)
+    loads[0] += load
+    keys = (key_in(0, 64, load, left, right),)
+    return Snapshot(round_robin(instances, 64), loads, loads, 1_000 * loads, keys)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "lines"),
+    [
+        (9_000, 9_000, 4),
+        (9_000, 8_000, 4),
+        (1_000, 9_000, 1),
+        (9_000, 1_000, 16),
+        (9_000, 3_000, 8),
+    ],
+)
+def test_the_grid_of_a_split_has_as_few_replicas_as_can_be(left, right, lines) -> None:
+    (split,) = plans(Auto(16), wide(900.0, left, right), 1)[0].splits
+    assert (len(split.members), split.lines) == (16, lines)
+
+
+def test_more_members_than_wanted_are_taken_for_a_squarer_grid() -> None:
+    counts = {
+        len(split.members)
+        for load in range(10, 60)
+        for split in plans(Auto(16), wide(float(load), 900, 900), 1)[0].splits
+    }
+    assert counts <= {2, 3, 4, 6, 8, 9, 10, 12, 15, 16}, "5, 7, 11, 13 and 14 are one more"
+    assert len(counts) > 3
+
+
+def test_a_grid_stays_until_another_needs_half_the_replicas() -> None:
+    policy = Auto(16)
+    first, state = policy.plan(wide(900.0, 9_000, 9_000), {})
+    for left, right, lines in ((9_000, 3_000, 4), (9_000, 900, 16), (9_000, 4_000, 16)):
+        case = replace(wide(900.0, left, right), splits=first.splits)
+        first, state = policy.plan(case, state)
+        assert [s.lines for s in first.splits] == [lines], (left, right)
 
 
 def test_no_split_if_told_so() -> None:
@@ -145,13 +187,13 @@ def test_members_of_a_split_stay_when_the_load_changes_a_little() -> None:
 
 
 def test_a_key_of_which_both_sides_are_all_rows_is_not_spread_without_end() -> None:
-    # Rows cost all there is and matches nothing: every member pays for all replicas.
+    # Rows cost all there is and matches nothing: replicas eat up what members take off.
     rows = np.full(256, 100.0)
     rows[0] += 4_000
     key = HotKey(key_in(0, 256, 1.0).hash, 0, 4_000.0, 2_000, 2_000)
     case = Snapshot(round_robin(64, 256), rows, rows, rows, (key,))
     (split,) = plans(Auto(64), case, 1)[0].splits
-    assert len(split.members) == 4
+    assert (len(split.members), split.lines) == (6, 2)
 
 
 def test_the_keys_of_a_partition_too_heavy_for_an_instance_are_split_earlier() -> None:

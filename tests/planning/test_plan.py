@@ -38,7 +38,7 @@ GOOD = Plan(
     moved_rows=4.0,
 )
 KEY = key_in(0, 4, load=3.5)
-SPLIT = Split(KEY.hash, 0, (0, 1), "left")
+SPLIT = Split(KEY.hash, 0, (0, 1), 1)
 
 
 def test_a_sound_plan_passes() -> None:
@@ -95,9 +95,9 @@ def test_doing_nothing_is_sound() -> None:
         ("a key split twice", {"splits": (SPLIT, SPLIT)}, SplitError, "one split per key"),
         (
             "no such side",
-            {"splits": (replace(SPLIT, replicated="both"),)},
+            {"splits": (replace(SPLIT, lines=3),)},
             SplitError,
-            "replicated 'both'",
+            "3 lines; takes a divisor of its 2 members",
         ),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_split_has_to_relieve_somebody_and_a_fold_need_not() -> None:
 
 def test_a_split_keys_load_is_shared_by_its_members() -> None:
     hot = replace(snapshot([[4, 1], [1], [0]]), hot_keys=(key_in(0, 4, load=3.0),))
-    shared = Split(hot.hot_keys[0].hash, 0, (0, 1, 2), "left")
+    shared = Split(hot.hot_keys[0].hash, 0, (0, 1, 2), 1)
     loads = Measured().loads(hot, hot.table, (shared,))
     assert loads.tolist() == [3, 2, 1]
     assert overload(loads) == pytest.approx(0.5)

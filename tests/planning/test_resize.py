@@ -29,8 +29,19 @@ def test_what_is_left_behind_is_dealt_to_those_with_the_fewest() -> None:
 
 
 def test_a_split_loses_members_and_ends_with_fewer_than_two() -> None:
-    wide, narrow = Split(1, 0, (0, 1, 3), "left"), Split(2, 0, (1, 3), "right")
-    assert resized_splits((wide, narrow), 3) == (Split(1, 0, (0, 1), "left"),)
+    wide, narrow = Split(1, 0, (0, 1, 3), lines=1), Split(2, 0, (1, 3), lines=2)
+    assert resized_splits((wide, narrow), 3) == (Split(1, 0, (0, 1), lines=1),)
+
+
+@pytest.mark.parametrize(
+    ("before", "lines", "after", "likest"),
+    [(16, 4, 9, 3), (16, 4, 12, 3), (12, 3, 7, 1), (6, 6, 5, 5), (6, 1, 5, 1), (16, 8, 8, 4)],
+)
+def test_a_smaller_grid_is_as_much_like_the_larger_as_it_can_be(
+    before: int, lines: int, after: int, likest: int
+) -> None:
+    (split,) = resized_splits((Split(1, 0, tuple(range(before)), lines),), after)
+    assert (len(split.members), split.lines) == (after, likest)
 
 
 @pytest.mark.parametrize("instances", [0, 5])

@@ -19,7 +19,7 @@ from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.join_matrix import grid_shape
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.router import Router, Side
-from skewless.routing.splits import Split, SplitRouter
+from skewless.routing.splits import Split, SplitRouter, divisors, replicas
 
 SIDES: tuple[Side, Side] = ("left", "right")
 KEYS = np.random.default_rng(5).integers(0, 2**64, 6, dtype=np.uint64)
@@ -84,22 +84,13 @@ def split_routers(draw: st.DrawFn, splits: bool = True) -> SplitRouter:
     instances = draw(st.integers(2, 7))
     table = draw(tables(instances))
     chosen = draw(st.sets(st.sampled_from(range(len(KEYS))))) if splits else ()
-    return SplitRouter(
-        table,
-        tuple(
-            Split(
-                hash=int(KEYS[k]),
-                partition=int(partition_of(KEYS[k : k + 1], table.partitions)[0]),
-                members=tuple(
-                    draw(
-                        st.lists(st.integers(0, instances - 1), min_size=2, max_size=7, unique=True)
-                    )
-                ),
-                replicated=draw(st.sampled_from(SIDES)),
-            )
-            for k in sorted(chosen)
-        ),
-    )
+    splits_of = []
+    for k in sorted(chosen):
+        members = draw(st.lists(st.integers(0, instances - 1), min_size=2, max_size=7, unique=True))
+        place = int(partition_of(KEYS[k : k + 1], table.partitions)[0])
+        lines = draw(st.sampled_from(divisors(len(members))))
+        splits_of.append(Split(int(KEYS[k]), place, tuple(members), lines))
+    return SplitRouter(table, tuple(splits_of))
 
 
 @st.composite
@@ -167,7 +158,7 @@ def test_each_row_is_stored_once_and_each_pair_meets_once(
 
 def test_the_rows_of_a_split_key_are_spread_evenly_and_only_one_side_is_replicated() -> None:
     table = PartitionTable(4, (0,) * 8)
-    split = Split(int(KEYS[0]), 0, (1, 2, 3), "right")
+    split = Split(int(KEYS[0]), 0, (1, 2, 3), lines=3)
     router = SplitRouter(table, (split,))
     spread = np.random.default_rng(1).integers(0, 2**64, 9_000, dtype=np.uint64)
     hashes = np.full(9_000, KEYS[0])
@@ -180,6 +171,19 @@ def test_the_rows_of_a_split_key_are_spread_evenly_and_only_one_side_is_replicat
     assert np.abs(np.bincount(right.instance[right.home])[1:] - 3_000).max() < 300
     other = router.visits("right", np.full(10, KEYS[1]), spread[:10])
     assert other.instance.tolist() == [0] * 10
+
+
+def test_a_split_in_a_grid_needs_fewer_replicas_than_one_in_a_line() -> None:
+    table = PartitionTable(16, (0,) * 16)
+    spread = np.random.default_rng(1).integers(0, 2**64, 4_000, dtype=np.uint64)
+    hashes = np.full(4_000, KEYS[0])
+    sent = {}
+    for lines in (1, 2, 4, 16):
+        router = SplitRouter(table, (Split(int(KEYS[0]), 0, tuple(range(16)), lines),))
+        both = [router.visits(side, hashes, spread) for side in SIDES]
+        sent[lines] = sum(len(visits.row) for visits in both) / 4_000
+        assert sent[lines] - 2 == replicas(1, 1, lines, 16 // lines)
+    assert sent == {1: 17, 2: 10, 4: 8, 16: 17}
 
 
 def test_groups_and_grids_store_evenly() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route
-from skewless.routing.splits import Split
+from skewless.routing.splits import Split, divisors
 
 HASHES = np.array([3, 2**62, 2**63 + 5, 2**64 - 1], np.uint64)
 
@@ -26,7 +26,9 @@ def routes(draw: st.DrawFn) -> Route:
     for h in draw(st.lists(st.sampled_from(HASHES.tolist()), unique=True)):
         members = draw(st.lists(st.integers(0, instances - 1), unique=True, min_size=1))
         place = int(partition_of(np.array([h], np.uint64), partitions)[0])
-        splits.append(Split(h, place, tuple(members), draw(st.sampled_from(["left", "right"]))))
+        splits.append(
+            Split(h, place, tuple(members), draw(st.sampled_from(divisors(len(members)))))
+        )
     return Route(table, tuple(splits))
 
 

@@ -9,7 +9,7 @@ import skewless as sk
 from skewless.operators.join import operator as join_operator
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route
-from skewless.routing.splits import Split
+from skewless.routing.splits import Split, divisors
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows, join_oracle
 
 from .test_join import random_batches
@@ -67,14 +67,10 @@ def test_a_route_that_changes_every_batch(spark, tmp_path, expected, monkeypatch
         kind = str(rng.choice(["table", "splits", "splits", "groups", "grid"]))
         kinds.add(kind)
         chosen = list(hot.items())[:3] if kind == "splits" else []
+        shared = [tuple(rng.permutation(4)[: rng.integers(1, 5)].tolist()) for _ in chosen]
         splits = tuple(
-            Split(
-                h,
-                place,
-                tuple(rng.permutation(4)[: rng.integers(1, 5)].tolist()),
-                str(rng.choice(["left", "right"])),
-            )
-            for h, place in chosen
+            Split(h, place, members, int(rng.choice(divisors(len(members)))))
+            for (h, place), members in zip(chosen, shared, strict=True)
         )
         way = Route(table, splits, "table" if kind == "splits" else kind, group=3)
         order = tuple(rng.permutation(4).tolist())

@@ -108,7 +108,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         count = route.instances
         chosen = list(seen.items())[: int(rng.integers(1, 6))]
         splits = tuple(
-            Split(h, at, tuple(rng.permutation(count)[: rng.integers(1, count)].tolist()), "right")
+            Split(h, at, tuple(rng.permutation(count)[: rng.integers(1, count)].tolist()), 1)
             for h, at in chosen
         )
         sizes.append(len(splits))

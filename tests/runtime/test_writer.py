@@ -403,7 +403,7 @@ def test_a_checkpoint_of_another_format_is_refused(replay) -> None:
     newest = max((replay.checkpoint / "skewless" / "commits").glob("*.json"))
     newest.write_text(json.dumps({**json.loads(newest.read_text()), "format": 99}))
     with pytest.raises(
-        sk.SkewlessError, match=r"format 99.*reads format 1.*new checkpointLocation"
+        sk.SkewlessError, match=r"format 99.*reads format 2.*new checkpointLocation"
     ):
         replay.start(build)
 

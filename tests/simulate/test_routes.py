@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from skewless.errors import SkewlessError
-from skewless.simulate.routes import Route, compile_routes, grid, spread, to_one
+from skewless.simulate.routes import Route, compile_routes, grid, to_one
 
 
 @pytest.mark.parametrize(
     "route",
     [
         to_one(3),
-        spread([1, 4, 2], replicated_left=True),
-        spread([1, 4, 2], replicated_left=False, single_key=True),
+        grid([1, 4, 2], 1, 3),
+        grid([1, 4, 2], 3, 1, single_key=True),
         grid(range(6), 2, 3),
     ],
     ids=["one", "left everywhere", "right everywhere", "grid"],
@@ -30,7 +30,7 @@ def test_sets_that_miss_each_other_are_refused() -> None:
 
 def test_flat_arrays_hold_all_sets() -> None:
     flat = compile_routes(
-        [to_one(5), spread([2, 3], replicated_left=True, single_key=True)],
+        [to_one(5), grid([2, 3], 1, 2, single_key=True)],
         np.array([0, 1, 0], np.int32),
     )
     assert flat.members.tolist() == [5, 5, 2, 3, 2, 3]

@@ -240,7 +240,7 @@ class KeyedOperator:
     def _allowed(self, route: Route) -> Route:
         """A plan as this operator can run it: no row has a second instance to visit."""
         splits = tuple(
-            replace(s, replicated="right")
+            replace(s, lines=len(s.members))
             for s in route.splits
             if self.combinable or len(s.members) == 1
         )

@@ -91,7 +91,7 @@ def routes(draw: st.DrawFn, most_members: int = 4) -> Route:
         members = draw(
             st.lists(st.integers(0, instances - 1), unique=True, min_size=1, max_size=most_members)
         )
-        splits.append(Split(h, place, tuple(members), "right"))
+        splits.append(Split(h, place, tuple(members), len(members)))
     return Route(PartitionTable(instances, tuple(owners)), tuple(splits))
 
 

@@ -172,13 +172,13 @@ def test_splits_of_several_members_are_for_what_can_be_combined(process, window,
     hashes = {"hot": 2**63, "own": 5}
     places = partition_of(np.array(list(hashes.values()), np.uint64), 4).tolist()
     splits = (
-        Split(hashes["hot"], places[0], (0, 1), "left"),
-        Split(hashes["own"], places[1], (1,), "left"),
+        Split(hashes["hot"], places[0], (0, 1), 1),
+        Split(hashes["own"], places[1], (1,), 1),
     )
     one = operator(process, window, mode=default_mode(process, window))
     allowed = one._allowed(Route(PartitionTable(2, (0, 1, 0, 1)), splits))
     assert [(s.hash, s.members) for s in allowed.splits] == [(hashes[n], m) for n, m in kept]
-    assert {s.replicated for s in allowed.splits} == {"right"}, "no row of the input is replicated"
+    assert {s.columns for s in allowed.splits} == {1}, "no row of the input is replicated"
     assert one.combinable is one.emits is (window is not None)
 
 
