@@ -1,4 +1,4 @@
-"""Finds the heavy keys of a task, exactly."""
+"""Finds the heavy keys of a task, exactly within every piece that it is given."""
 
 from dataclasses import dataclass
 

@@ -17,6 +17,7 @@ Columns = npt.NDArray[np.int64]
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
+_MOST_ROWS, _MOST_COLUMNS = 64, 2**24
 # What has decayed below this was seen so long ago that it counts as never seen.
 _FORGOTTEN = 1e-6
 
@@ -36,7 +37,7 @@ class SketchShape:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in (("rows", 64), ("columns", 2**24)):
+        for name, most in (("rows", _MOST_ROWS), ("columns", _MOST_COLUMNS)):
             value = getattr(self, name)
             if not isinstance(value, int) or not 1 <= value <= most:
                 raise bad_argument(name, value, f"a whole number from 1 to {most:,}")
@@ -47,10 +48,12 @@ class SketchShape:
 
         The paper writes r = ⌈log 1/δ⌉ and takes 4 rows for δ = 0.1: its logarithm is to the base 2.
         """
-        if not 0 < epsilon <= 1:
-            raise bad_argument("epsilon", epsilon, "a number above 0 and up to 1")
-        if not 0 < delta < 1:
-            raise bad_argument("delta", delta, "a number between 0 and 1")
+        if not e / _MOST_COLUMNS <= epsilon <= 1:
+            takes = f"a number from {e / _MOST_COLUMNS:.2g} to 1"
+            raise bad_argument("epsilon", epsilon, takes)
+        if not 0.5**_MOST_ROWS <= delta < 1:
+            takes = f"a number of at least {0.5**_MOST_ROWS:.2g} and below 1"
+            raise bad_argument("delta", delta, takes)
         return SketchShape(max(1, ceil(log2(1 / delta))), ceil(e / epsilon), seed)
 
     def columns_of(self, hashes: Hashes) -> Columns:
@@ -188,7 +191,10 @@ class CostSketch:
         return CostSketch(self.shape, self.F + other.F, self.W + other.W, most, heaviest)
 
     def decay(self, factor: float) -> "CostSketch":
-        """What was seen weighs `factor` times as much; estimates stay until newer times come in."""
+        """What was seen weighs `factor` times as much.
+
+        Estimates stay until newer times come in, or until what they are made of is forgotten.
+        """
         if not 0 <= factor <= 1:
             raise bad_argument("factor", factor, "a number from 0 to 1")
         F = self.F * factor

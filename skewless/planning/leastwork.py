@@ -47,6 +47,7 @@ class LeastWork:
         check_whole("heaviest", self.heaviest, 0, 65_536)
         check_number("decay", self.decay, 0.0, 1.0)
         check_whole("window", self.window, 1, 2**40)
+        SketchShape.within(self.epsilon, self.delta)  # names what it does not take
 
     def count(self, cores: int) -> int:
         return max(1, cores) if self.instances is None else self.instances

@@ -36,6 +36,7 @@ class Posg:
         check_number("mu", self.mu, 0.0)
         check_number("epsilon", self.epsilon, 0.0, 1.0)
         check_number("delta", self.delta, 0.0, 0.99)
+        SketchShape.within(self.epsilon, self.delta)  # names what it does not take
 
     def count(self, cores: int) -> int:
         return max(1, cores) if self.instances is None else self.instances

@@ -38,6 +38,8 @@ def acknowledging(main: WorkerMain) -> WorkerMain:
 
     def with_acknowledgements(infile: Any, outfile: Any) -> None:
         with socket.socket(fileno=os.dup(infile.fileno())) as connection:
+            # A default that a user's function has set for its own sockets is not meant for Spark's.
+            connection.settimeout(None)
             is_tcp = connection.family in (socket.AF_INET, socket.AF_INET6)
             if is_tcp and hasattr(socket, "TCP_QUICKACK"):  # Linux has it
                 infile = io.BufferedReader(Acknowledging(connection), _BUFFER)

@@ -245,7 +245,8 @@ class Engine:
             # Also what runs of a task have left that were not the last: a retry, a second action.
             if name not in kept and batch_of(name) <= attempt.batch:
                 self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
-        for part in attempt.parts:
-            for instance in range(part.state.route.instances):
-                self.storage.delete(f"{reports_of.DIRECTORY}/{part.names.report(instance)}")
+        for name in self.storage.list(reports_of.DIRECTORY):
+            # Also what a task has told that ended after its twin was taken.
+            if batch_of(name) <= attempt.batch:
+                self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
         self._log.delete(attempt.batch - _PROGRESS_KEPT)

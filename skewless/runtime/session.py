@@ -44,7 +44,7 @@ def session(
     """
     if config is not None and not isinstance(config, dict):
         raise bad_argument("config", config, "a dict of Spark settings")
-    active = SparkSession.getActiveSession()
+    active = SparkSession.getActiveSession() or _of_another_thread()
     if active is not None:
         for key, value in (config or {}).items():
             active.conf.set(key, value)
@@ -63,6 +63,13 @@ def session(
     for key, value in {**settings, **(config or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _of_another_thread() -> SparkSession | None:
+    """Which session is active is a matter of the thread; one that another has made is there too."""
+    found: SparkSession | None = getattr(SparkSession, "_instantiatedSession", None)
+    is_stopped = found is None or found.sparkContext._jsc is None
+    return None if is_stopped else found
 
 
 def _quiet_logs() -> str:

@@ -38,6 +38,8 @@ class FileSink:
 
     def write(self, result: DataFrame, batch: int) -> None:
         writer = result.write.format(self.format).mode("overwrite").options(**self.options)
+        # A session may say "dynamic", which would leave partitions that a replay writes no more.
+        writer = writer.option("partitionOverwriteMode", "static")
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         writer.save(f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}")

@@ -65,10 +65,10 @@ class Step:
 
     def _configure(self, batch: DataFrame) -> None:
         """Sets the session of the query, which is a copy of the user's."""
-        inner = self.topology.nodes[:-1]
-        schemas = [batch.schema, *(node.schema for node in inner)]
-        # What code between two operators may add to a row is not known here.
-        known = not any(node.transforms for node in inner)
+        nodes = self.topology.nodes
+        schemas = [batch.schema, *(node.schema for node in nodes)]
+        # What code of the user's may add to a row is not known here, and it runs in this session.
+        known = self.sink.plan_is_ours and not any(node.transforms for node in nodes)
         limited = int(batch.sparkSession.conf.get(_RECORDS, "10000") or 0) > 0
         is_fixed = known and limited and all(map(has_fixed_width, schemas))
         fixed = _FIXED_WIDTH_SETTINGS if is_fixed else {}

@@ -1,7 +1,9 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
+import atexit
 import os
 import re
+import shutil
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -270,7 +272,10 @@ class StreamWriter:
             folder = self._query_name or uuid.uuid4().hex
             return f"{default.rstrip('/')}/{folder}"
         if self._function is not None or self._format.lower() in TEMPORARY_CHECKPOINT:
-            return tempfile.mkdtemp(prefix="skewless-")
+            folder = tempfile.mkdtemp(prefix="skewless-")
+            # Not when the query ends: its progress is read from there.
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            return folder
         raise SkewlessError(
             "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
             "that outlives the query"

@@ -51,10 +51,12 @@ def shuffle(  # type: ignore[no-untyped-def]
                         mu,
                     )
                 elif kind == LEAST_WORK:
-                    coming = booked[head[i]] if head[i] >= 0 else 0.0
+                    coming, begins = 0.0, done[old]
+                    if head[i] >= 0:
+                        coming, begins = booked[head[i]], max(begins, arrives[head[i]])
                     ledger_acknowledge(
                         ledger, i, items[old], cells[items[old]], taken[old], booked[old],
-                        done[old], delay, coming,
+                        begins, delay, coming,
                     )  # fmt: skip
                     fade(ledger, window, decay)
         factor = factors[0] if j < change else factors[1]

@@ -50,7 +50,9 @@ def test_hash_functions_are_the_same_in_every_process() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert json.loads(other.stdout) == found
-    assert SketchShape(4, 55, seed=1).columns_of(np.array([1], np.uint64)).tolist() != found
+    hashes = np.array([0, 1, 2**64 - 1], np.uint64)
+    assert SketchShape(4, 55, seed=0).columns_of(hashes).tolist() == found
+    assert SketchShape(4, 55, seed=1).columns_of(hashes).tolist() != found
 
 
 def test_two_items_meet_about_as_often_as_chance_has_it() -> None:

@@ -52,5 +52,26 @@ def test_a_worker_on_tcp_acknowledges() -> None:
     assert [type(reader) for reader in readers(tcp_pair)] == [Acknowledging] * len(TASKS)
 
 
+@pytest.mark.parametrize("pair", [tcp_pair, unix_pair])
+def test_a_default_timeout_is_not_for_the_connection_to_spark(pair) -> None:
+    """It would make the connection non-blocking, also for the file that results go to."""
+    blocking = []
+
+    def main(infile: Any, outfile: Any) -> None:
+        blocking.append(os.get_blocking(infile.fileno()))
+
+    sender, receiver = pair()
+    with sender, receiver:
+        receiver.setblocking(True)
+        socket.setdefaulttimeout(5)
+        try:
+            with os.fdopen(os.dup(receiver.fileno()), "rb") as infile:
+                acknowledging(main)(infile, io.BytesIO())
+        finally:
+            socket.setdefaulttimeout(None)
+        assert blocking == [True]
+        assert os.get_blocking(receiver.fileno())
+
+
 def test_a_worker_on_a_unix_socket_reads_as_ever() -> None:
     assert Acknowledging not in [type(reader) for reader in readers(unix_pair)]

@@ -132,6 +132,19 @@ def step(engine: Engine, batch: int) -> Commit:
     return engine.finish(attempt, {})
 
 
+def test_what_a_late_twin_of_a_task_reports_is_deleted_with_the_next_batch(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    engine = opened(storage)
+    attempt = engine.begin(0)
+    for instance in range(INSTANCES):
+        run_task(storage, attempt, instance)
+    engine.finish(attempt, {})
+    run_task(storage, attempt, 1)
+    assert len(storage.list("reports")) == 1
+    step(engine, 1)
+    assert storage.list("reports") == []
+
+
 def opened(storage: Storage, *faults: Fault, **options: Any) -> Engine:
     engine = Engine(storage, (options.pop("operator", Counting()),), cores=4, **options)
     engine.faults = Faults(faults)

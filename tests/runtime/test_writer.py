@@ -1,6 +1,7 @@
 """The writer and the query: formats, triggers, names, progress, and what is refused."""
 
 import json
+import threading
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.runtime.sinks import MemorySink
+from skewless.runtime.sinks import FileSink, MemorySink
 from skewless.runtime.stream import Stream
 from skewless.testing import Replay, assert_same_rows, join_oracle
 
@@ -373,6 +374,30 @@ def test_dataframe_code_on_a_stream_is_told_where_it_belongs(replay) -> None:
     with pytest.raises(AttributeError, match=r"no 'nothing'$"):
         stream.nothing()
     assert not hasattr(stream, "__len__")
+
+
+def test_a_replay_replaces_all_partitions_of_its_batch(spark, tmp_path) -> None:
+    """Also where the session would have Spark replace only those that are written again."""
+    sink = FileSink("parquet", str(tmp_path), {}, ("k",))
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    spark.conf.set(mode, "dynamic")
+    try:
+        sink.write(spark.createDataFrame([(1, "a"), (2, "b")], "v int, k string"), 3)
+        sink.write(spark.createDataFrame([(5, "a")], "v int, k string"), 3)
+    finally:
+        spark.conf.unset(mode)
+    found = spark.read.parquet(str(tmp_path)).collect()
+    assert [(r.v, r.k, r.batch) for r in found] == [(5, "a", 3)]
+
+
+def test_a_session_of_another_thread_is_taken_as_it_is(spark) -> None:
+    settings = dict(spark.conf.getAll)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(sk.session()))
+    thread.start()
+    thread.join()
+    assert found[0].sparkContext is spark.sparkContext
+    assert dict(spark.conf.getAll) == settings
 
 
 def test_a_path_of_sparks_own_sink_is_refused(replay) -> None:

@@ -2,11 +2,26 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from math import gcd
 
 import numpy as np
 import pyarrow as pa
 
 from skewless.planning.shuffle.policy import Dealing
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@cache
+def _stride(instances: int) -> int:
+    """A step that meets every instance, and those it has met lie well apart at any time.
+
+    >>> [n * _stride(10) % 10 for n in range(10)]
+    [0, 7, 4, 1, 8, 5, 2, 9, 6, 3]
+    """
+    steps = (n for n in range(1, instances + 1) if gcd(n, instances) == 1)
+    return min(steps, key=lambda n: abs(n - _GOLDEN * instances))
 
 
 @dataclass(frozen=True)
@@ -15,7 +30,7 @@ class AssignTask:
 
     Deterministic: a task that Spark runs again on the same rows in the same order sends each where
     it went the first time. Should they come in another order, Spark's checksums of shuffled rows
-    tell, and all that depends on them is repeated.
+    tell, and it repeats all that depends on them, or fails the batch where it cannot.
     """
 
     dealing: Dealing
@@ -27,8 +42,9 @@ class AssignTask:
         Loads are carried from one Arrow batch to the next.
         """
         dealing = self.dealing
-        # Neighbouring partitions begin with neighbouring instances, and each batch one further on.
-        offset = (partition + self.batch) % dealing.instances
+        # Partitions begin far from each other however many there are, so that the heaviest rows of
+        # one meet those of others as late as can be; and each batch one further on.
+        offset = (partition * _stride(dealing.instances) + self.batch) % dealing.instances
         loads = np.zeros(dealing.instances)
         dealt = 0
         for column in hashes:

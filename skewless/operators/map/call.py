@@ -5,6 +5,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -143,7 +144,7 @@ def _is_of_rows(fn: Any, asked: Sequence[str], schema: pa.Schema) -> bool:
     try:
         result = fn(empty)
         if isinstance(result, Iterator):
-            result = next(result, empty)
+            result = list(islice(result, 1))
     except Exception as failure:
         # A row is no record batch: what fails on the one may be meant for the other.
         try:
@@ -154,11 +155,11 @@ def _is_of_rows(fn: Any, asked: Sequence[str], schema: pa.Schema) -> bool:
                 f"batch it raised {type(failure).__name__}: {failure}; say per_row=True or False"
             ) from failure
         return True
-    if isinstance(result, list):
+    if isinstance(result, list | tuple):
         if not result:
             raise SkewlessError(
                 "per_row: cannot tell whether fn takes record batches or rows: on an empty record "
-                "batch it gave an empty list; say per_row=True or False"
+                "batch it gave nothing; say per_row=True or False"
             )
         return not isinstance(result[0], _ARROW)
     return not isinstance(result, _ARROW)

@@ -5,7 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from skewless.operators.map.strict import OutputError, check_names, check_nulls, check_values
+from skewless.operators.map.strict import (
+    OutputError,
+    check_loss,
+    check_nulls,
+    check_types,
+    check_values,
+)
 
 _ARROW_ERRORS = (
     pa.ArrowInvalid,
@@ -14,6 +20,8 @@ _ARROW_ERRORS = (
     OverflowError,
     UnicodeError,
 )
+# What is said of values of Python that are nothing like the type.
+_MISFITS = (*_ARROW_ERRORS, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 def batches_of(result: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -49,7 +57,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             problem = "no" if field.name not in names else "more than one"
             raise OutputError(f"fn gave {problem} column {field.name!r}, which the schema declares")
         column = batch.column(field.name)
-        check_names(column.type, field.type, field.name)
+        check_types(column.type, field.type, field.name)
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
         except _ARROW_ERRORS as failure:
@@ -57,18 +65,19 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
                 f"column {field.name!r}: fn gave {column.type}, which cannot be cast to the "
                 f"declared {field.type} ({failure})"
             ) from failure
+        check_loss(column, columns[-1], field.name)
         check_nulls(columns[-1], field, field.name)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def rows_of(result: Any) -> Sequence[Mapping[str, Any]]:
-    """The rows that a call on one row gave."""
+    """The rows that a call on one row gave; copies, for a function may use a dictionary again."""
     if result is None:
         return ()
     if isinstance(result, Mapping):
-        return (result,)
+        return (dict(result),)
     if isinstance(result, list | tuple) and all(isinstance(row, Mapping) for row in result):
-        return result
+        return [dict(row) for row in result]
     raise OutputError(
         f"fn gave {type(result).__name__}; a map with per_row=True gives a dictionary, a list or "
         "generator of dictionaries, or None for no row"
@@ -84,10 +93,12 @@ def batch_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Re
     columns = []
     for field in schema:
         values = [row.get(field.name) for row in rows]
-        check_values(values, field.type, field.name)
         try:
+            check_values(values, field.type, field.name)
             columns.append(pa.array(values, field.type))
-        except _ARROW_ERRORS as failure:
+        except OutputError:
+            raise
+        except _MISFITS as failure:
             raise OutputError(
                 f"column {field.name!r}: {_misfit(values, field)!r} does not fit the declared "
                 f"{field.type} ({failure})"
@@ -99,8 +110,9 @@ def batch_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Re
 def _misfit(values: list[Any], field: pa.Field) -> Any:
     for value in values:
         try:
+            check_values([value], field.type, field.name)
             pa.array([value], field.type)
-        except _ARROW_ERRORS:
+        except _MISFITS:
             return value
     return values[:1]
 

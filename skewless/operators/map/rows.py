@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
+from copy import deepcopy
 from queue import SimpleQueue
 from types import GeneratorType
 from typing import Any, NamedTuple
@@ -21,6 +22,10 @@ class Row(NamedTuple):
 
     hash: int
     values: dict[str, Any]
+
+    def copied(self) -> dict[str, Any]:
+        """For one try: what a call does to its row, no other try and no message is to see."""
+        return deepcopy(self.values)
 
 
 class Outcome(NamedTuple):
@@ -47,22 +52,25 @@ def call_rows(function: MapFunction, rows: Iterable[Row], clock: Clock) -> Itera
 
 def _call(function: MapFunction, row: Row, clock: Clock) -> Outcome:
     began = clock()
-    failure: Exception | None = None
+    failure: BaseException | None = None
     for _ in range(1 + function.retries):
         try:
             if function.timeout_s is None:
-                result = _result(function.fn, row.values)
+                result = _result(function.fn, row.copied())
             else:
-                result = _within(function.fn, row.values, function.timeout_s)
+                result = _within(function.fn, row.copied(), function.timeout_s)
             return Outcome(row, result, None, clock() - began)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failure = error
     return Outcome(row, None, failure, clock() - began)
 
 
 def _result(fn: Callable[..., Any], values: dict[str, Any]) -> Any:
-    result = fn(values)
-    # A generator works while it is consumed, and that belongs to the call.
+    return _consumed(fn(values))
+
+
+def _consumed(result: Any) -> Any:
+    """A generator works while it is consumed, and that belongs to the call."""
     return list(result) if isinstance(result, GeneratorType) else result
 
 
@@ -93,12 +101,14 @@ async def _await(function: MapFunction, row: Row, clock: Clock) -> Outcome:
     for _ in range(1 + function.retries):
         try:
             async with asyncio.timeout(function.timeout_s) as limit:
-                result = await function.fn(row.values)
+                result = _consumed(await function.fn(row.copied()))
             return Outcome(row, result, None, clock() - began)
         except asyncio.CancelledError as cancelled:
             if task is not None and task.cancelling():
                 raise  # by us: nobody wants the outcome any more
             failure = cancelled
+        except (SystemExit, KeyboardInterrupt) as death:
+            failure = death  # or it would end the loop, and with it all calls that come after
         except Exception as error:
             failure = error
             if isinstance(error, TimeoutError) and limit.expired():

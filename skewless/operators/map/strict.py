@@ -1,13 +1,14 @@
 """Refuses what Arrow would change silently on its way into the declared types."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from skewless.errors import SkewlessError
@@ -34,6 +35,8 @@ def check_values(values: Sequence[Any], kind: pa.DataType, name: str) -> None:
         _refuse_first(present, _is_too_large, kind, name)
     elif kinds.is_temporal(kind):
         _refuse_first(present, _is_number, kind, name)
+        if kinds.is_date(kind):
+            _refuse_first(present, _has_time_of_day, kind, name)
     elif kinds.is_struct(kind):
         records = [value for value in present if isinstance(value, Mapping)]
         declared = {kind.field(i).name for i in range(kind.num_fields)}
@@ -50,6 +53,7 @@ def check_values(values: Sequence[Any], kind: pa.DataType, name: str) -> None:
             for value in present
             for pair in (value.items() if isinstance(value, Mapping) else value)
         ]
+        _refuse_first(pairs, _is_no_pair, kind, name)
         check_values([key for key, _ in pairs], kind.key_type, f"{name}.key")
         check_values([item for _, item in pairs], kind.item_type, f"{name}.value")
     elif _is_list(kind):
@@ -57,8 +61,12 @@ def check_values(values: Sequence[Any], kind: pa.DataType, name: str) -> None:
         check_values([item for each in lists for item in each], kind.value_type, f"{name}.element")
 
 
-def check_names(given: pa.DataType, declared: pa.DataType, name: str) -> None:
-    """Types of Arrow: a struct is cast field by field, and a field of another name becomes null."""
+def check_types(given: pa.DataType, declared: pa.DataType, name: str) -> None:
+    """Types of Arrow: a struct is cast field by field, and a field of another name becomes null;
+    a number is cast to a moment of no certain unit, or to True."""
+    numbers = kinds.is_integer(given) or kinds.is_floating(given) or kinds.is_decimal(given)
+    if numbers and (kinds.is_temporal(declared) or kinds.is_boolean(declared)):
+        raise OutputError(f"column {name!r}: fn gave {given}, which is no {declared}")
     if kinds.is_struct(given) and kinds.is_struct(declared):
         found = {given.field(i).name: given.field(i).type for i in range(given.num_fields)}
         wanted = {
@@ -69,11 +77,37 @@ def check_names(given: pa.DataType, declared: pa.DataType, name: str) -> None:
         if missing := [n for n in wanted if n not in found]:
             raise OutputError(f"column {name!r}: fn gave no field {missing[0]!r}")
         for field, kind in wanted.items():
-            check_names(found[field], kind, f"{name}.{field}")
+            check_types(found[field], kind, f"{name}.{field}")
     elif kinds.is_map(given) and kinds.is_map(declared):
-        check_names(given.item_type, declared.item_type, f"{name}.value")
+        check_types(given.item_type, declared.item_type, f"{name}.value")
     elif _is_list(given) and _is_list(declared):
-        check_names(given.value_type, declared.value_type, f"{name}.element")
+        check_types(given.value_type, declared.value_type, f"{name}.element")
+
+
+def check_loss(given: pa.Array, cast: pa.Array, name: str) -> None:
+    """Values of Arrow that its cast has rounded, cut or made infinite without a word."""
+    before, after = given.type, cast.type
+    if before == after:
+        return
+    if kinds.is_struct(before):
+        columns = dict(zip((f.name for f in before.fields), given.flatten(), strict=True))
+        for field, column in zip(after.fields, cast.flatten(), strict=True):
+            check_loss(columns[field.name], column, f"{name}.{field.name}")
+    elif _is_list(before) and _is_list(after):
+        check_loss(given.flatten(), cast.flatten(), f"{name}.element")
+    elif kinds.is_floating(before) and kinds.is_float32(after):
+        _refuse_lost(given, pc.and_(pc.is_finite(given), pc.is_inf(cast)), after, name)
+    elif (kinds.is_floating(before) and kinds.is_decimal(after)) or (
+        kinds.is_timestamp(before) and kinds.is_date(after)
+    ):
+        _refuse_lost(given, pc.not_equal(given, cast.cast(before, safe=False)), after, name)
+
+
+def _refuse_lost(given: pa.Array, lost: pa.BooleanArray, kind: pa.DataType, name: str) -> None:
+    first = pc.index(lost, True).as_py()
+    if first >= 0:
+        value = given[first].as_py()
+        raise OutputError(f"column {name!r}: {value!r} does not fit the declared {kind}")
 
 
 def check_nulls(column: pa.Array, field: pa.Field, name: str) -> None:
@@ -88,9 +122,10 @@ def check_nulls(column: pa.Array, field: pa.Field, name: str) -> None:
         for inner, values in zip(kind.fields, present.flatten(), strict=True):
             check_nulls(values, inner, f"{name}.{inner.name}")
     elif kinds.is_map(kind):
-        entries = present.drop_null()
-        for inner, values in ((kind.key_field, entries.keys), (kind.item_field, entries.items)):
-            check_nulls(values, inner, f"{name}.{inner.name}")
+        # Keys and items are those of the whole array that this one may be a slice of.
+        first, last = present.offsets[0].as_py(), present.offsets[-1].as_py()
+        for inner, values in ((kind.key_field, present.keys), (kind.item_field, present.items)):
+            check_nulls(values.slice(first, last - first), inner, f"{name}.{inner.name}")
     elif _is_list(kind):
         check_nulls(present.flatten(), kind.value_field, f"{name}.element")
 
@@ -118,10 +153,16 @@ def _refuse_first(values: list[Any], is_wrong: Any, kind: pa.DataType, name: str
             raise OutputError(f"column {name!r}: {value!r} does not fit the declared {kind}")
 
 
+def _is_no_pair(value: Any) -> bool:
+    return not isinstance(value, tuple | list) or len(value) != 2
+
+
 def _is_fraction(value: Any) -> bool:
     if isinstance(value, int):
         return False
-    return isinstance(value, float | np.floating | Decimal) and value != value // 1
+    if isinstance(value, Decimal):
+        return not value.is_finite() or value != value.to_integral_value()
+    return isinstance(value, float | np.floating) and value != value // 1
 
 
 def _is_too_large(value: Any) -> bool:
@@ -132,6 +173,10 @@ def _is_too_large(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     numbers = (int, float, np.integer, np.floating, Decimal)
     return isinstance(value, numbers) and not isinstance(value, timedelta)
+
+
+def _has_time_of_day(value: Any) -> bool:
+    return isinstance(value, datetime) and value.time() != time()
 
 
 def _unknown(name: str, field: str, declared: Any) -> str:

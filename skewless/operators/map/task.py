@@ -107,12 +107,11 @@ class _Execution:
         task = self._task
         learns = self._sketch is not None
         calls = CallTimes()
-        salt = (task.names.batch << 32) + ((self._instance or 0) << 16)
-        for rows, hashes in unpacked:
+        for number, (rows, hashes) in enumerate(unpacked):
             pieces = iter([(rows, hashes)])
             if learns:
                 # Another mixture of keys for every batch, instance and Arrow batch.
-                salt += 1
+                salt = (task.names.batch << 32) + ((self._instance or 0) << 16) + number
                 pieces = probes(rows, hashes, salt)
             for piece, keys in pieces:
                 began = task.clock()

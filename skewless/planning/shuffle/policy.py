@@ -43,7 +43,9 @@ class Dealing:
         keys, place = np.unique(hashes, return_inverse=True)
         if len(self.sketches) == 1:
             return self.sketches[0].estimate(keys)[place]
-        return np.stack([sketch.estimate(keys) for sketch in self.sketches])[:, place]
+        by_instance = np.stack([sketch.estimate(keys) for sketch in self.sketches])
+        # In the order of memory that the compiled loop is warmed up with.
+        return np.ascontiguousarray(by_instance[:, place])
 
     def assign(self, hashes: Hashes, loads: Floats, offset: int) -> tuple[Instances, Floats]:
         """The instance of every row, and what every instance has been given after that."""

@@ -19,6 +19,8 @@ _OVERTIME = 0.2
 # How much one round of executions changes what is thought of an instance's speed.
 _SPEED_MEMORY = 0.9
 _SPEED_WINDOW = 64
+# What was seen so long ago weighs this little, and no less.
+_FORGOTTEN = 1e-6
 # With heavy-tailed costs a few giants are most of the work, and what comes behind one waits long.
 # So giants wait behind each other: a tuple of this many times the mean cost goes to the instance
 # with the most work among those that have it done within so many times its own cost. The idea is
@@ -148,8 +150,14 @@ def ledger_assign(ledger, item, cells, now, turn):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def ledger_acknowledge(ledger, instance, item, cells, time, booked, done, delay, following):  # type: ignore[no-untyped-def]
-    """A tuple is done: strike its estimate, learn its time; `following` is the next estimate."""
+def ledger_acknowledge(  # type: ignore[no-untyped-def]
+    ledger, instance, item, cells, time, booked, begins, delay, following
+):
+    """A tuple is done: strike its estimate, learn its time.
+
+    `following` is the estimate of the next one, which `begins` when this one is done, or when it
+    comes.
+    """
     ledger.outstanding[instance] -= 1
     if booked >= 0:
         ledger.pending[instance] -= booked
@@ -159,7 +167,7 @@ def ledger_acknowledge(ledger, instance, item, cells, time, booked, done, delay,
     if ledger.outstanding[instance] == 0:
         ledger.pending[instance] = 0.0  # no rounding stays behind
     ledger.head[instance] = following
-    ledger.since[instance] = done
+    ledger.since[instance] = begins
     # The first is taken as it is, and later ones move it.
     memory = _DELAY_MEMORY if ledger.totals[0] > 0 else 0.0
     ledger.delay[0] = memory * ledger.delay[0] + (1 - memory) * delay
@@ -229,9 +237,16 @@ def fade(ledger, window, decay):  # type: ignore[no-untyped-def]
     if ledger.counters[1] < window:
         return
     ledger.counters[1] = 0
-    ledger.F[:] *= decay
-    ledger.W[:] *= decay
     ledger.totals[:] *= decay
-    ledger.seen[:] *= decay
-    ledger.time[:] *= decay
     ledger.weight[:] *= decay
+    _fade_pair(ledger.F.ravel(), ledger.W.ravel(), decay)
+    _fade_pair(ledger.seen, ledger.time, decay)
+
+
+@njit(cache=True, nogil=True)
+def _fade_pair(counts, times, decay):  # type: ignore[no-untyped-def]
+    for i in range(len(counts)):
+        # What is left is a mean of long ago; counted no further down, it stays one.
+        factor = decay if counts[i] * decay > _FORGOTTEN else 1.0
+        counts[i] *= factor
+        times[i] *= factor

@@ -41,7 +41,9 @@ async def awaited(row):  # type: ignore[no-untyped-def]
     return row
 
 
-@pytest.mark.parametrize("fn", [annotated_batch, lazily, lambda b: b, lambda b: [b]])
+@pytest.mark.parametrize(
+    "fn", [annotated_batch, lazily, lambda b: b, lambda b: [b], lambda b: (b,)]
+)
 def test_of_batches(fn: Any) -> None:
     assert not _is_of_rows(fn, [], SCHEMA)
 
@@ -55,6 +57,7 @@ def test_of_rows(fn: Any) -> None:
     "fn",
     [
         lambda row: [{"w": w} for w in row["words"]],
+        lambda row: ({"w": w} for w in row["words"]),
         lambda batch: batch.append_column("n", [pc.max(batch["id"]).as_py() + 1]),
     ],
 )

@@ -65,6 +65,13 @@ def test_a_row_may_become_none_one_or_many(result, count: int) -> None:
     assert len(rows_of(result)) == count
 
 
+def test_a_dictionary_that_is_used_again_does_not_change_what_was_given() -> None:
+    used = {"id": 1}
+    given = rows_of(used)
+    used["id"] = 2
+    assert [dict(row) for row in given] == [{"id": 1}]
+
+
 @pytest.mark.parametrize("result", [3, "text", [1], ["a"]])
 def test_other_results_of_a_row_are_refused(result) -> None:
     with pytest.raises(OutputError, match="dictionary"):

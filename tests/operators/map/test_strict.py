@@ -25,6 +25,15 @@ MOMENT = pa.timestamp("us", "UTC")
         (MOMENT, 5, "x"),
         (pa.date32(), 5, "x"),
         (pa.string(), "\ud800", "x"),
+        (pa.date32(), datetime(2024, 5, 1, 12, tzinfo=UTC), "x"),
+        (pa.date32(), np.array([1, 2]), "x"),
+        (pa.int64(), Decimal("NaN"), "x"),
+        (pa.int64(), Decimal("1E+30"), "x"),
+        (pa.map_(pa.string(), pa.int64()), 5, "x"),
+        (pa.map_(pa.string(), pa.int64()), "text", "x"),
+        (pa.map_(pa.string(), pa.int64()), [1, 2], "x"),
+        (pa.list_(pa.int64()), np.array(5), "x"),
+        (NESTED, np.array(5), "x"),
         (pa.list_(pa.int64()), [1, 12.5], "x.element"),
         (pa.map_(pa.string(), pa.int64()), {"k": 0.5}, "x.value"),
         (NESTED, {"a": 1, "bb": "x"}, "x"),
@@ -71,6 +80,51 @@ def test_fields_of_a_struct_are_found_by_their_names() -> None:
     short = pa.record_batch({"x": pa.array([[{"a": 1}]], pa.list_(pa.struct([("a", pa.int32())])))})
     with pytest.raises(OutputError, match=r"x.element'.*no field 'b'"):
         fitted(short, schema)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (pa.array([1.5, 1e300]), pa.float32()),
+        (pa.array([1.25, 1.005]), pa.decimal128(10, 2)),
+        (pa.array([1_700_000_000]), MOMENT),
+        (pa.array([19_000], pa.int32()), pa.date32()),
+        (pa.array([1, 5]), pa.bool_()),
+        (pa.array([2.5]), pa.bool_()),
+        (pa.array([datetime(2024, 5, 1, 12, tzinfo=UTC)]), pa.date32()),
+        (pa.array([[1.0], [1e300]]), pa.list_(pa.float32())),
+        (pa.array([{"a": 1, "b": 5}]), pa.struct([("a", pa.int64()), ("b", MOMENT)])),
+    ],
+)
+def test_a_batch_whose_values_would_be_changed_is_refused(given, kind) -> None:
+    with pytest.raises(OutputError, match="column 'x"):
+        fitted(pa.record_batch({"x": given}), pa.schema([("x", kind)]))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (pa.array([1.5, None, float("inf"), float("nan")]), pa.float32()),
+        (pa.array([0.1, None, 1.25]), pa.decimal128(10, 2)),
+        (pa.array([datetime(2024, 5, 1, tzinfo=UTC), None]), pa.date32()),
+        (pa.array([[1], None]), pa.list_(pa.float32())),
+        (pa.array([True, None]), pa.int64()),
+    ],
+)
+def test_a_batch_whose_values_stay_is_cast(given, kind) -> None:
+    cast = fitted(pa.record_batch({"x": given}), pa.schema([("x", kind)])).column("x")
+    assert cast.type == kind
+    assert cast.null_count == given.null_count
+
+
+def test_nulls_outside_of_a_slice_do_not_count() -> None:
+    kind = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
+    loose = pa.map_(pa.string(), pa.int64())
+    maps = pa.array([[("a", None)], None, [("b", 1)], []], loose)
+    schema = pa.schema([("x", kind)])
+    assert fitted(pa.record_batch({"x": maps.slice(1)}), schema).num_rows == 3
+    with pytest.raises(OutputError, match=r"'x\.value'.*null"):
+        fitted(pa.record_batch({"x": maps.slice(0, 2)}), schema)
 
 
 def test_nulls_inside_are_found_in_batches_too() -> None:

@@ -56,7 +56,9 @@ def test_one_instance_per_core_unless_said_otherwise(policy) -> None:
         (lambda: LeastWork(decay=2.0), "decay"),
         (lambda: LeastWork(heaviest=-1), "heaviest"),
         (lambda: LeastWork(epsilon=0), "epsilon"),
+        (lambda: LeastWork(epsilon=1e-8), "epsilon: got 1e-08"),
         (lambda: LeastWork(window=0), "window"),
+        (lambda: Posg(delta=1e-30), "delta: got 1e-30"),
         (lambda: Posg(mu=0), "mu"),
         (lambda: Posg(delta=1.0), "delta"),
         (lambda: Posg(window=0), "window"),
@@ -110,9 +112,12 @@ def test_a_slow_instance_is_noticed_and_given_less() -> None:
 
 def test_small_differences_of_speed_are_noise() -> None:
     policy = LeastWork(2)
-    memory = after(policy, [[1.0] * 10])
-    memory = policy.learn(memory, [work(policy, 0, [1.0], 1.04), work(policy, 1, [1.0])])
-    assert policy.dealing(memory, 2).slowness == ()
+    for slowness, is_noise in ((1.08, True), (1.5, False)):
+        memory = after(policy, [[1.0] * 10])
+        for _ in range(6):
+            done = [work(policy, 0, [1.0], slowness), work(policy, 1, [1.0])]
+            memory = policy.learn(memory, done)
+        assert (policy.dealing(memory, 2).slowness == ()) is is_noise
 
 
 def test_speeds_that_change_from_batch_to_batch_are_noise() -> None:

@@ -116,6 +116,19 @@ def test_an_acknowledgement_corrects_what_follows() -> None:
     assert work_left(book, 0, 31.0) == 9.0, "the second began when the first was done"
 
 
+@pytest.mark.parametrize(("window", "decay"), [(1, 0.5), (8, 0.01)])
+def test_what_was_seen_long_ago_keeps_its_estimate(window: int, decay: float) -> None:
+    book = ledger(heaviest=2)
+    teach(book, 0, 10.0)
+    teach(book, 1, 2.0)
+    for _ in range(5_000):
+        fade(book, window, decay)
+    assert estimate(book, 0, CELLS[0]) == pytest.approx(10.0)
+    assert estimate(book, 1, CELLS[1]) == pytest.approx(2.0)
+    teach(book, 0, 30.0)
+    assert estimate(book, 0, CELLS[0]) == pytest.approx(30.0, rel=0.01)
+
+
 def test_the_heaviest_are_told_apart_from_what_shares_their_cell() -> None:
     book = ledger(heaviest=1)
     teach(book, 2, 1.0, 10)
