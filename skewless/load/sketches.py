@@ -210,9 +210,6 @@ class CostSketch:
             ),
         )
 
-    def reset(self) -> "CostSketch":
-        return CostSketch.empty(self.shape, self.most)
-
     def snapshot(self) -> Floats:
         """S = W/F, cell by cell; NaN where nothing was seen."""
         ratios = np.full(self.F.shape, np.nan)

@@ -4,14 +4,11 @@
 SKEW_SPEED_UP = {0.0: 1.06, 0.5: 1.06, 1.0: 1.25}
 # Mean speed-up by over-provisioning (Fig. 5); from 1.00 to 1.09 it is at least 1.15.
 LOAD_SPEED_UP = {1.02: 1.26, 1.15: 1.07}
-LOAD_AT_LEAST = (1.0, 1.09, 1.15)
 # Mean speed-up over all values of the axis (Fig. 6 and 7).
 LONGEST_SPEED_UP = 1.19
 VALUES_SPEED_UP = 1.19
 # Speed-up with a single instance (Fig. 8).
 ONE_INSTANCE = 1.0
-# Below this ε the smallest speed-up is above 1 (Fig. 9).
-EPSILON_SAFE = 0.09
 # Time series (Fig. 10, simulated, and Fig. 11, on Storm): RUN from this tuple on; after the change
 # at 75,000 new matrices came in at this one.
 RUN_FROM = (10_690, 20_978)
