@@ -25,7 +25,8 @@ class ContRand:
 
     def __post_init__(self) -> None:
         check_instances(self.instances)
-        check_whole("group", self.group, 1, self.instances)
+        # The default goes with a single instance, too, which is then all of its group.
+        check_whole("group", self.group, 1, max(2, self.instances))
 
     def table(self, cores: int) -> PartitionTable:
         return Hash(self.instances).table(cores)

@@ -5,8 +5,8 @@ trip into the JVM in every batch. Constant arrays are one text literal that the 
 they do not change the generated code.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -26,9 +26,13 @@ from skewless.routing.join_matrix import grid_shape
 from skewless.routing.lookup import KeyLookup
 from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT
 from skewless.routing.route import Route
+from skewless.routing.splits import Split
 from skewless.runtime.types import is_hashable
 
-_HOME = "home"
+# Columns on the way: a row's hash, the place of its key among the split ones (−1: it is none), that
+# of its home among the members of all splits, and its home.
+_HASHED, _SPLIT, _CELL, _HOME = "hashed", "split", "cell", "home"
+_Starts = Callable[[Split, int], list[int]]
 
 
 def hashable_columns(schema: T.StructType) -> tuple[str, ...]:
@@ -59,11 +63,13 @@ def visits(
         return batch, sql.owner()
     # An even number of a row that is the same whenever the row is read again.
     spread = f"xxhash64({', '.join(spread_columns)})" if spread_columns else "0L"
-    home = sql.home_of(spread)
     if not (replicates and route.replicates):
-        return batch, home
-    targets = f"explode({sql.targets()}) AS {INSTANCE}"
-    sent = batch.selectExpr("*", f"{home} AS {_HOME}").selectExpr("*", targets)
+        return batch, sql.home_of(spread)
+    sent = batch
+    # One column after the other: within one expression each would be computed wherever it is used.
+    for column in sql.steps(spread):
+        sent = sent.selectExpr("*", column)
+    sent = sent.selectExpr("*", f"explode({sql.targets()}) AS {INSTANCE}")
     marked = f"CAST({SIDE} + IF({INSTANCE} = {_HOME}, 0, {REPLICA}) AS TINYINT) AS {SIDE}"
     others = [c for c in batch.columns if c != SIDE]
     return sent.selectExpr(marked, *others, INSTANCE), INSTANCE
@@ -100,7 +106,7 @@ class _Sql:
             along = f"{_scaled(spread, rows)} * {columns} + {_scaled(self.hash, columns)}"
             down = f"{_scaled(spread, columns)} + {_scaled(self.hash, rows)} * {columns}"
             return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
-        size, begin = self._of_split()
+        size, begin = self._of_split(self._split_index())
         member = f"get({self._members()}, CAST({begin} + {_scaled(spread, size)} AS INT))"
         is_split = f"{self._may_be_split()} AND {size} IS NOT NULL"
         return f"IF({is_split}, {member}, {self.owner()})"
@@ -121,15 +127,35 @@ class _Sql:
             down = f"sequence({place}, {place} + {(rows - 1) * columns}, {columns})"
             both = f"CAST({along} AS ARRAY<INT>), CAST({down} AS ARRAY<INT>)"
             return f"IF({SIDE} = {LEFT_CODE}, {both})"
-        size, begin = self._of_split()
-        deep = self._by_split([s.lines for s in route.splits])
-        wide = self._by_split([s.columns for s in route.splits])
-        place = f"(array_position(slice({self._members()}, {begin} + 1, {size}), {_HOME}) - 1)"
-        along = _part(self._members(), f"{begin} + {place} DIV {wide} * {wide}", wide)
-        down = _part(self._transposed(), f"{begin} + {place} % {wide} * {deep}", deep)
-        is_left = f"{SIDE} = {LEFT_CODE}"
-        visits_others = f"{self._may_be_split()} AND IF({is_left}, {wide}, {deep}) > 1"
-        return f"IF({visits_others}, IF({is_left}, {along}, {down}), {alone})"
+        along = self._reach(self._members(), [s.columns for s in route.splits], _line_starts)
+        down = self._reach(self._transposed(), [s.lines for s in route.splits], _column_starts)
+        return f"IF({_SPLIT} < 0, {alone}, IF({SIDE} = {LEFT_CODE}, {along}, {down}))"
+
+    def steps(self, spread: str) -> Iterator[str]:
+        """The columns that `targets` needs, one made from the other, the row's home last."""
+        if self.route.kind != "table":
+            yield f"{self.home_of(spread)} AS {_HOME}"
+            return
+        yield f"{self.hash} AS {_HASHED}"
+        of_hash = replace(self, hash=_HASHED)
+        yield f"IF({of_hash._may_be_split()}, {of_hash._split_index()}, -1) AS {_SPLIT}"
+        size, begin = self._of_split(_SPLIT)
+        cell = f"CAST({begin} + {_scaled(spread, size)} AS INT)"
+        yield f"IF({_SPLIT} < 0, NULL, {cell}) AS {_CELL}"
+        yield f"IF({_SPLIT} < 0, {of_hash.owner()}, get({self._members()}, {_CELL})) AS {_HOME}"
+
+    def _reach(self, members: str, sizes: Sequence[int], starts: _Starts) -> str:
+        """A part of the members, as long as the row's split says, from where its cell says."""
+        begins = [start for split, first in self._placed() for start in starts(split, first)]
+        begin = f"get({_constants(begins)}, {_CELL})"
+        return f"slice({members}, {begin} + 1, get({_constants(sizes)}, {_SPLIT}))"
+
+    def _placed(self) -> Iterator[tuple[Split, int]]:
+        """Every split, and where its members begin among all."""
+        first = 0
+        for split in self.route.splits:
+            yield split, first
+            first += len(split.members)
 
     def owner(self) -> str:
         """The instance of the row's partition."""
@@ -151,15 +177,11 @@ class _Sql:
         flags = [1 if p in touched else 0 for p in range(self.route.partitions)]
         return f"get({_constants(flags)}, {self._partition()}) = 1"
 
-    def _of_split(self) -> tuple[str, str]:
+    def _of_split(self, index: str) -> tuple[str, str]:
         """How many members the row's split key has and where they begin; null for other keys."""
         sizes = [len(s.members) for s in self.route.splits]
-        begins = [sum(sizes[:i]) for i in range(len(sizes))]
-        return self._by_split(sizes), self._by_split(begins)
-
-    def _by_split(self, numbers: Sequence[int]) -> str:
-        """The number of the row's split key; null for other keys."""
-        return f"get({_constants(numbers)}, {self._split_index()})"
+        begins = [first for _, first in self._placed()]
+        return f"get({_constants(sizes)}, {index})", f"get({_constants(begins)}, {index})"
 
     def _split_index(self) -> str:
         """The row's place among the split keys; −1, which is no place, for other keys."""
@@ -189,8 +211,14 @@ def _scaled(spread: str, size: str | int) -> str:
     return f"shiftrightunsigned(shiftrightunsigned({spread}, 32) * {size}, 32)"
 
 
-def _part(array: str, begin: str, size: str) -> str:
-    return f"slice({array}, CAST({begin} + 1 AS INT), {size})"
+def _line_starts(split: Split, first: int) -> list[int]:
+    """Where the line of every cell begins."""
+    return [first + n // split.columns * split.columns for n in range(len(split.members))]
+
+
+def _column_starts(split: Split, first: int) -> list[int]:
+    """Where the column of every cell begins, among members that stand column by column."""
+    return [first + n % split.columns * split.lines for n in range(len(split.members))]
 
 
 def _constants(numbers: Sequence[int], kind: str = "INT") -> str:

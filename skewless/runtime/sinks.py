@@ -1,5 +1,6 @@
 """Where the result of a batch goes, and what happens when a batch is replayed."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
@@ -105,21 +106,28 @@ class MemorySink:
     schema: T.StructType
     plan_is_ours: bool = True
     _parts: list["_Part"] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def write(self, result: DataFrame, batch: int) -> None:
         rows = result.toArrow()
-        if rows.num_rows:
-            while self._parts and self._parts[-1].rows.num_rows < 2 * rows.num_rows:
-                both = (self._parts.pop().rows, rows)
-                rows = pa.concat_tables(both, promote_options="permissive")
-            self._parts.append(_Part(rows, self.session.createDataFrame(rows, self.schema)))
-        self.publish()
+        with self._lock:
+            if rows.num_rows:
+                while self._parts and self._parts[-1].rows.num_rows < 2 * rows.num_rows:
+                    both = (self._parts.pop().rows, rows)
+                    rows = pa.concat_tables(both, promote_options="permissive")
+                self._parts.append(_Part(rows, self.session.createDataFrame(rows, self.schema)))
+            self.publish()
 
     def publish(self) -> None:
-        """Makes what was received so far readable under the query's name."""
-        frames = [part.frame for part in self._parts]
-        view = reduce(DataFrame.union, frames or [self.session.createDataFrame([], self.schema)])
-        view.createOrReplaceTempView(self.name)
+        """Makes what was received so far readable under the query's name.
+
+        Also called when the query has started, while its first batch may be under way.
+        """
+        with self._lock:
+            frames = [part.frame for part in self._parts]
+            nothing = [self.session.createDataFrame([], self.schema)]
+            view = reduce(DataFrame.union, frames or nothing)
+            view.createOrReplaceTempView(self.name)
 
 
 @dataclass(frozen=True)

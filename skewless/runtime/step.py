@@ -1,5 +1,6 @@
 """One micro-batch on Spark: route, run the tasks through the sink, commit."""
 
+import re
 import time
 from dataclasses import dataclass, field
 
@@ -27,6 +28,20 @@ _RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _FIXED_WIDTH_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
 
 
+# Stopping a query interrupts the job of its batch. Spark looks for that in what the function of a
+# batch has raised with a pattern that recurses once per character: over the long message of its own
+# error, which is all that Python has to pass on, it overflows Java's stack.
+_INTERRUPTED = re.compile(
+    r"java\.lang\.InterruptedException|java\.io\.InterruptedIOException|"
+    r"java\.nio\.channels\.ClosedByInterruptException"
+)
+_AS_SPARK_KNOWS_IT = "py4j.protocol.Py4JJavaError: An error occurred while calling the sink.\n: {}"
+
+
+class InterruptedBatch(Exception):  # noqa: N818 - not an error: the query was stopped
+    """The batch ends because its query was stopped; a restart takes it up again."""
+
+
 @dataclass
 class Step:
     """The foreachBatch function of a Skewless query."""
@@ -39,8 +54,11 @@ class Step:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
             self._run(batch, batch_id)
-        except Exception:
-            raise
+        except Exception as failure:
+            told = _INTERRUPTED.search(str(failure))
+            if told is None:
+                raise
+            raise InterruptedBatch(_AS_SPARK_KNOWS_IT.format(told.group())) from None
         except BaseException as death:
             # Spark would wait for ever for an answer: its callback passes on Exceptions only, not
             # the SystemExit of a function that calls sys.exit().

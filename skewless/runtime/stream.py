@@ -55,6 +55,9 @@ class Stream:
         result = apply(self.session.createDataFrame([], self.schema))
         if not hasattr(result, "schema"):
             raise bad_argument("transform", result, "a function that returns a DataFrame")
+        if getattr(result, "isStreaming", False):
+            takes = "a function that makes its result from the batch it is given, not of a stream"
+            raise bad_argument("transform", result, takes)
         node = replace(self.node, transforms=(*self.node.transforms, apply))
         return replace(self, node=node, schema=result.schema)
 

@@ -39,6 +39,15 @@ class Node:
     keeps_time: bool = False
 
     @property
+    def gives_watermark(self) -> bool:
+        """Whether the result can ever have one: by its operator, and by those that feed it."""
+        fed = (self.children[number] for number in self.timed_by.values())
+        times = (child.timing for child in fed if isinstance(child, Node))
+        return getattr(self.operator, "gives_watermark", True) and all(
+            timing is None or timing.gives_watermark for timing in times
+        )
+
+    @property
     def timing(self) -> "Node | None":
         """The operator whose watermark that of the result follows; None: its rows tell."""
         if not self.keeps_time:

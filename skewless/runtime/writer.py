@@ -1,6 +1,7 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
 import atexit
+import inspect
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from skewless.errors import SkewlessError, bad_argument
+from skewless.operators.durations import parse_duration_us
 from skewless.runtime.engine import Engine
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
@@ -45,6 +47,7 @@ _STATE_FOLDER = "skewless"
 _SPARKS_COMMITS = "commits"
 _APPEND = ("append",)
 _NOT_FOUND = re.compile(r"\[\w*DATA_SOURCE_NOT_(FOUND|ENABLED)\]")
+_IDENTIFIER = re.compile(r"\w+")
 _MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
 
@@ -106,6 +109,8 @@ class StreamWriter:
             if not isinstance(name, str) or fold(name) not in known:
                 raise bad_argument("partitionBy", name, f"one of {columns}")
         self._partition_by = tuple(known[fold(str(name))] for name in names)
+        if len(set(self._partition_by)) == len(columns):
+            raise bad_argument("partitionBy", list(names), "not all columns: one must be left")
         return self
 
     def queryName(self, queryName: str) -> "StreamWriter":  # noqa: N802 - Spark's names
@@ -130,16 +135,18 @@ class StreamWriter:
             )
             if value is not None
         }
-        if len(given) != 1:
-            raise bad_argument(
-                "trigger", given, "one of processingTime='1 second', once=True, availableNow=True"
-            )
+        takes = "one of processingTime='1 second', once=True, availableNow=True"
+        if len(given) != 1 or False in (once, availableNow):
+            raise bad_argument("trigger", given, takes)
+        if processingTime is not None and parse_duration_us("processingTime", processingTime) < 0:
+            raise bad_argument("processingTime", processingTime, "a duration that is not below 0")
         self._trigger = given
         return self
 
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> "StreamWriter":  # noqa: N802
         if not callable(func):
             raise bad_argument("foreachBatch", func, "a function of (DataFrame, batch id)")
+        _refuse_other_parameters(func)
         self._format = "foreachBatch"
         self._function = func
         return self
@@ -186,13 +193,15 @@ class StreamWriter:
             drop_bad_rows=bad_rows == "drop",
             faults=Faults.parse(own["skewless.faults"] or "[]"),
         )
-        storage.make_directory("")
+        try:
+            storage.make_directory("")
+        except StateError as failure:
+            option = "stateLocation" if own["statelocation"] else "checkpointLocation"
+            raise SkewlessError(f"{option}: {failure}") from failure
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
             step = Step(engine, sink, topology)
-            if isinstance(sink, MemorySink):
-                sink.publish()
             writer = topology.stream().writeStream.foreachBatch(step)
             writer = writer.option("checkpointLocation", checkpoint)
             if self._trigger:
@@ -203,6 +212,8 @@ class StreamWriter:
         except BaseException:
             lock.release()
             raise
+        if isinstance(sink, MemorySink):
+            sink.publish()  # not before: the view of another query may have the name
         return Query(query, CommitLog(storage), lock)
 
     def _in_mode(self, node: Node) -> Node:
@@ -234,6 +245,9 @@ class StreamWriter:
                 raise SkewlessError(
                     "queryName: the memory sink needs one; it names the view that holds the result"
                 )
+            if not _IDENTIFIER.fullmatch(self._query_name):
+                takes = "letters, digits and _ alone for the memory sink: it is the name of a view"
+                raise bad_argument("queryName", self._query_name, takes)
             return MemorySink(self._query_name, self._stream.session, self._stream.schema)
         if name == "console":
             return _console({k.lower(): v for k, v in options.items()})
@@ -249,12 +263,23 @@ class StreamWriter:
                 )
             if name == "csv":
                 _refuse_nested_columns(self._stream.schema)
+            if name == "text":
+                self._refuse_more_than_a_text()
             _refuse_unknown_format(name, self._stream.session)
             path = self._placed(path)
             _refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
         _refuse_unknown_format(self._format, self._stream.session)
         return FormatSink(self._format, path, options, self._partition_by)
+
+    def _refuse_more_than_a_text(self) -> None:
+        left = [f for f in self._stream.schema.fields if f.name not in self._partition_by]
+        if [f.dataType.typeName() for f in left] != ["string"]:
+            told = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in left)
+            raise SkewlessError(
+                f"format: text takes a single column of type string, and the result has {told}; "
+                "choose another format, or make one column with .transform(...)"
+            )
 
     def _placed(self, path: str) -> str:
         """The same folder for Spark and for us: Java may have been started in another one.
@@ -289,6 +314,18 @@ def _console(options: dict[str, str]) -> ConsoleSink:
     if truncate.lower() not in ("true", "false"):
         raise bad_argument("truncate", truncate, "true or false")
     return ConsoleSink(int(rows), truncate.lower() == "true")
+
+
+def _refuse_other_parameters(func: Callable[..., Any]) -> None:
+    try:
+        signature = inspect.signature(func)
+    except (TypeError, ValueError):  # a built-in that does not tell
+        return
+    try:
+        signature.bind(None, 0)
+    except TypeError as mismatch:
+        takes = f"a function of (DataFrame, batch id): {mismatch}"
+        raise bad_argument("foreachBatch", func, takes) from None
 
 
 def _refuse_unknown_format(name: str, session: SparkSession) -> None:

@@ -132,6 +132,8 @@ class Storage:
         try:
             yield
         except FileNotFoundError as failure:
+            if verb == "create":
+                raise StateError(f"{self.path(name)}: cannot create it ({failure})") from failure
             raise MissingFileError(f"{self.path(name)}: the file is missing ({verb})") from failure
         except OSError as failure:
             advice = _ADVICE.get(failure.errno or 0, "")

@@ -271,6 +271,25 @@ def test_code_between_operators_may_stop_early(spark, tmp_path: Path) -> None:
     assert last[1]["rows"] == 0
 
 
+def test_a_join_behind_one_without_a_watermark_says_that_its_state_grows(spark, tmp_path) -> None:
+    left, right = Replay(spark, tmp_path, BATCHES).inputs()
+    with pytest.warns(UserWarning, match="grows without bound"):
+        endless = sk.join(left, right, on="k", time=("lt", "rt"), within=None)
+    says = (
+        "the left and the right side grows without bound: the stream on the left has no watermark"
+    )
+    for first in (
+        endless,
+        sk.map(endless, lambda b: b, endless.schema, cost_key="k", per_row=False),
+    ):
+        with pytest.warns(UserWarning, match=says):
+            second = sk.join(
+                first, right, on="k", time=("lt", "rt"), within="1 second", watermark="1 second"
+            )
+        with pytest.warns(UserWarning, match=says):
+            sk.join(second, right, on="k", time=("lt", "rt"), within="1 second", suffix="_third")
+
+
 def test_a_window_cannot_close_without_a_watermark_above_it(spark, tmp_path: Path) -> None:
     replay = Replay(spark, tmp_path, BATCHES)
 

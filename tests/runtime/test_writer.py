@@ -238,7 +238,15 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.outputMode("update"), "outputMode: got 'update'; takes 'append'"),
         (lambda w: w.trigger(), "trigger: got {}"),
         (lambda w: w.trigger(once=True, availableNow=True), "trigger: got"),
+        (lambda w: w.trigger(once=False), "trigger: got {'once': False}"),
+        (lambda w: w.trigger(processingTime="abc"), "processingTime: got 'abc'; takes a duration"),
+        (lambda w: w.trigger(processingTime=5), "processingTime: got 5; takes a duration"),
+        (lambda w: w.trigger(processingTime="-1 second"), "processingTime: got '-1 second'"),
         (lambda w: w.foreachBatch("x"), "foreachBatch: got 'x'"),
+        (lambda w: w.foreachBatch(lambda df: None), "(DataFrame, batch id): too many positional"),
+        (lambda w: w.partitionBy(*w._stream.columns), "takes not all columns: one must be left"),
+        (lambda w: w.format("text").start("/nowhere"), "text takes a single column of type string"),
+        (lambda w: w.format("memory").queryName("a b").start(), "queryName: got 'a b'; takes let"),
         (lambda w: w.queryName(""), "queryName: got ''"),
         (lambda w: w.format(""), "format: got ''"),
         (lambda w: w.format("nope").start(), "format: got 'nope'; takes console, csv, "),
@@ -254,7 +262,10 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.format("noop").start(checkpointLocation=""), "checkpointLocation: got ''"),
         (lambda w: w.format("memory").start(), "queryName: the memory sink needs one"),
         (lambda w: w.format("noop").option("badRows", "ignore").start(), "badRows: got 'ignore'"),
-        (lambda w: w.format("noop").start(checkpointLocation="/proc/nowhere"), "/proc/nowhere"),
+        (
+            lambda w: w.format("noop").start(checkpointLocation="/proc/nowhere"),
+            "checkpointLocation: /proc/nowhere/skewless/: cannot create it",
+        ),
         (lambda w: w.format("noop").start(stateLocation="what://x/y"), "pyarrow.fs cannot open it"),
     ],
 )
@@ -365,6 +376,24 @@ def test_nested_columns_cannot_go_to_csv(replay) -> None:
     says = r"csv cannot hold the column 's' of type struct<.*; choose 'parquet' or 'json'"
     with pytest.raises(sk.SkewlessError, match=says):
         stream.writeStream.format("csv").option("checkpointLocation", "/c").start("/p")
+
+
+def test_a_start_that_is_refused_leaves_the_view_of_its_name_alone(replay) -> None:
+    stream = build(*replay.inputs())
+    query = stream.writeStream.format("memory").queryName("kept").start()
+    query.processAllAvailable()
+    rows = replay.spark.table("kept").count()
+    assert rows
+    with pytest.raises(Exception, match="kept"):
+        stream.writeStream.format("memory").queryName("kept").start()
+    assert replay.spark.table("kept").count() == rows
+    query.stop()
+
+
+def test_a_transform_may_not_bring_a_stream_of_its_own(replay) -> None:
+    left, right = replay.inputs()
+    with pytest.raises(sk.SkewlessError, match=r"transform: .*not of a stream"):
+        build(left, right).transform(lambda df: left)
 
 
 def test_dataframe_code_on_a_stream_is_told_where_it_belongs(replay) -> None:

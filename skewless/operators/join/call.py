@@ -81,7 +81,7 @@ def join(
     bounds = _bounds(within)
     timed = _chained(left, right)
     delays = _delays(watermark, frozenset(timed or ()))
-    _warn_of_growth(bounds, delays)
+    _warn_of_growth(bounds, delays, _without_watermark(left, right, delays))
     plan = _plan(inputs, keys, times, suffix)
     operator = JoinOperator(
         layout=plan.layout,
@@ -309,16 +309,35 @@ def _delays(watermark: Any, given: frozenset[str]) -> Delays:
     return Delays({LEFT: delays[0], RIGHT: delays[1]}, given)
 
 
-def _warn_of_growth(bounds: Bounds, delays: Delays) -> None:
+def _without_watermark(
+    left: "DataFrame | Stream", right: "DataFrame | Stream", delays: Delays
+) -> list[str]:
+    """The sides whose watermark is waited for, and will never come from the operator before."""
+    return [
+        side
+        for side, given in ((LEFT, left), (RIGHT, right))
+        if isinstance(given, Stream)
+        and delays.by_side[side] is not None
+        and given.node.timing is not None
+        and not given.node.timing.gives_watermark
+    ]
+
+
+def _warn_of_growth(bounds: Bounds, delays: Delays, waiting: Sequence[str]) -> None:
     kept = bounds.keep_from_us(0, delays)
     sides = [side for side, keep_from in kept.items() if keep_from is None]
-    if not sides:
+    if waiting:
+        sides = [LEFT, RIGHT]
+        why = (
+            f"the stream on the {waiting[0]} has no watermark, because its operator has no bounds "
+            "or an input that is never late"
+        )
+    elif not sides:
         return
-    why = (
-        "within has no bound there"
-        if None in (bounds.lower_us, bounds.upper_us)
-        else ("the other side is never late (watermark None)")
-    )
+    elif None in (bounds.lower_us, bounds.upper_us):
+        why = "within has no bound there"
+    else:
+        why = "the other side is never late (watermark None)"
     warnings.warn(
         f"the state of the {' and the '.join(sides)} side grows without bound: {why}",
         StateGrowsWarning,

@@ -121,7 +121,7 @@ def _is_timed(df: "DataFrame | Stream", process: Process, windows: Window) -> bo
     timing = df.node.timing if isinstance(df, Stream) else None
     if timing is None:
         return False
-    if windows is not None and not getattr(timing.operator, "gives_watermark", True):
+    if windows is not None and not timing.gives_watermark:
         raise bad_argument(
             "df",
             "a stream without a watermark",
