@@ -1,5 +1,7 @@
 """Compiles the kernels, or loads them from numba's cache, before the first row needs them."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,8 +13,13 @@ from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.sessions import chains
 
 
+@cache
 def compile_kernels() -> None:
-    """Runs every compiled function once on the types that it is used with."""
+    """Runs every compiled function once on the types that it is used with; once in a process.
+
+    A task asks for it before it looks at the clock: in a worker that is new and was not forked from
+    one that has done it, the first rows would seem to cost what loading the kernels does.
+    """
     hashes = np.zeros(2, np.uint64)
     times = np.zeros(2, np.int64)
     order_by_hash_and_time(hashes, times)

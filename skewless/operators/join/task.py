@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
+from skewless.kernels.warmup import compile_kernels
 from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
@@ -70,6 +71,7 @@ class _Execution:
 
     def __init__(self, task: JoinTask) -> None:
         self._task = task
+        compile_kernels()
         self._wall = time.perf_counter()
         self._cpu = time.process_time()
         # The order of arrival decides how rows of equal time lie, and how a large input falls into

@@ -10,6 +10,7 @@ import pyarrow as pa
 from skewless.kernels.groups import Mask
 from skewless.kernels.ordering import HashArray, IndexArray
 from skewless.kernels.runs import SortedRun
+from skewless.kernels.warmup import compile_kernels
 from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
@@ -37,6 +38,7 @@ class Ledger:
         self._storage = storage
         self._names = names
         self._route = route
+        compile_kernels()
         self._wall = time.perf_counter()
         self._cpu = time.process_time()
         # The order of arrival decides how rows of equal time lie: a report must name only files
