@@ -25,7 +25,11 @@ class Row(NamedTuple):
 
     def copied(self) -> dict[str, Any]:
         """For one try: what a call does to its row, no other try and no message is to see."""
-        return deepcopy(self.values)
+        fresh = dict(self.values)
+        for name, value in fresh.items():
+            if isinstance(value, list | dict):  # whatever else Arrow gives cannot be changed
+                fresh[name] = deepcopy(value)
+        return fresh
 
 
 class Outcome(NamedTuple):
