@@ -266,11 +266,14 @@ def _entries(plan: KeyPlan, partitions: int) -> tuple[Split, ...]:
         plan.hashes.tolist(), places, plan.instances.tolist(), plan.seconds.tolist(), strict=True
     )
     return tuple(
-        Split(
-            h, place, (first,) if second == WHOLE else (first, second), 1 if second == WHOLE else 2
-        )
+        _alone(h, place, (first,) if second == WHOLE else (first, second))
         for h, place, first, second in entries
     )
+
+
+def _alone(hash_: int, partition: int, members: tuple[int, ...]) -> Split:
+    """A split whose left rows visit no instance but their home: a key table replicates nothing."""
+    return Split(hash_, partition, members, lines=len(members))
 
 
 def _every(policy: AnyPolicy) -> int:

@@ -1,6 +1,7 @@
 """An input DataFrame of an operator, looked at before anything runs."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,11 @@ class Input:
     def fold(self, name: str) -> str:
         """The form in which two names are the same column."""
         return name if self.case_sensitive else name.lower()
+
+    def first_repeated(self, names: Iterable[str]) -> str | None:
+        """A name that is there twice, as columns of the session are told apart."""
+        counts = Counter(map(self.fold, names))
+        return next((name for name, count in counts.items() if count > 1), None)
 
     def resolve(self, option: str, name: Any) -> str:
         """The column that a name means; an error lists the columns there are."""
@@ -63,10 +69,10 @@ def read_input(argument: str, frame: Any) -> Input:
             argument, "a static DataFrame", "a streaming DataFrame (spark.readStream)"
         )
     found = Input(argument, frame.schema, is_case_sensitive(frame.sparkSession))
-    repeated = [n for n, count in Counter(map(found.fold, found.names)).items() if count > 1]
-    if repeated:
+    repeated = found.first_repeated(found.names)
+    if repeated is not None:
         raise SkewlessError(
-            f"{argument}: column {repeated[0]!r} occurs more than once; rename or drop one"
+            f"{argument}: column {repeated!r} occurs more than once; rename or drop one"
         )
     for field in frame.schema.fields:
         if not arrow_carries(field.dataType):

@@ -1,25 +1,29 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
 import atexit
-import inspect
-import os
 import re
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
+from pyspark.sql import DataFrame
 
-from skewless.errors import SkewlessError, bad_argument
+from skewless.errors import SkewlessError, bad_argument, check_parameters
 from skewless.operators.durations import parse_duration_us
 from skewless.runtime.engine import Engine
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
+from skewless.runtime.refusals import (
+    refuse_foreign_progress,
+    refuse_more_than_a_text,
+    refuse_nested_columns,
+    refuse_nested_folders,
+    refuse_sparks_own,
+    refuse_unknown_format,
+)
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
     FILE_FORMATS,
@@ -33,7 +37,7 @@ from skewless.runtime.sinks import (
 )
 from skewless.runtime.step import Step
 from skewless.runtime.topology import Node, Topology
-from skewless.state.commit import CheckpointError, CommitLog
+from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
 from skewless.state.storage import StateError, Storage
@@ -44,9 +48,7 @@ if TYPE_CHECKING:
 _BAD_ROWS = ("fail", "drop")
 _OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults")
 _STATE_FOLDER = "skewless"
-_SPARKS_COMMITS = "commits"
 _APPEND = ("append",)
-_NOT_FOUND = re.compile(r"\[\w*DATA_SOURCE_NOT_(FOUND|ENABLED)\]")
 _IDENTIFIER = re.compile(r"\w+")
 _MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
@@ -146,7 +148,7 @@ class StreamWriter:
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> "StreamWriter":  # noqa: N802
         if not callable(func):
             raise bad_argument("foreachBatch", func, "a function of (DataFrame, batch id)")
-        _refuse_other_parameters(func)
+        check_parameters("foreachBatch", func, 2, "a function of (DataFrame, batch id)")
         self._format = "foreachBatch"
         self._function = func
         return self
@@ -182,8 +184,10 @@ class StreamWriter:
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
         if isinstance(sink, FileSink):
-            _refuse_nested(sink.path, {"checkpointLocation": checkpoint, "stateLocation": state})
-        _refuse_foreign_progress(checkpoint, storage)
+            refuse_nested_folders(
+                sink.path, {"checkpointLocation": checkpoint, "stateLocation": state}
+            )
+        refuse_foreign_progress(checkpoint, storage)
         topology = Topology.of(self._in_mode(stream.node))
         engine = Engine(
             storage=storage,
@@ -262,24 +266,15 @@ class StreamWriter:
                     "folders of a file sink; rename the column with .transform(...)"
                 )
             if name == "csv":
-                _refuse_nested_columns(self._stream.schema)
+                refuse_nested_columns(self._stream.schema)
             if name == "text":
-                self._refuse_more_than_a_text()
-            _refuse_unknown_format(name, self._stream.session)
+                refuse_more_than_a_text(self._stream.schema, self._partition_by)
+            refuse_unknown_format(name, self._stream.session)
             path = self._placed(path)
-            _refuse_sparks_own(path)
+            refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
-        _refuse_unknown_format(self._format, self._stream.session)
+        refuse_unknown_format(self._format, self._stream.session)
         return FormatSink(self._format, path, options, self._partition_by)
-
-    def _refuse_more_than_a_text(self) -> None:
-        left = [f for f in self._stream.schema.fields if f.name not in self._partition_by]
-        if [f.dataType.typeName() for f in left] != ["string"]:
-            told = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in left)
-            raise SkewlessError(
-                f"format: text takes a single column of type string, and the result has {told}; "
-                "choose another format, or make one column with .transform(...)"
-            )
 
     def _placed(self, path: str) -> str:
         """The same folder for Spark and for us: Java may have been started in another one.
@@ -314,89 +309,3 @@ def _console(options: dict[str, str]) -> ConsoleSink:
     if truncate.lower() not in ("true", "false"):
         raise bad_argument("truncate", truncate, "true or false")
     return ConsoleSink(int(rows), truncate.lower() == "true")
-
-
-def _refuse_other_parameters(func: Callable[..., Any]) -> None:
-    try:
-        signature = inspect.signature(func)
-    except (TypeError, ValueError):  # a built-in that does not tell
-        return
-    try:
-        signature.bind(None, 0)
-    except TypeError as mismatch:
-        takes = f"a function of (DataFrame, batch id): {mismatch}"
-        raise bad_argument("foreachBatch", func, takes) from None
-
-
-def _refuse_unknown_format(name: str, session: SparkSession) -> None:
-    """Asks Spark for a reader, which is not run; any other complaint is for the format to make."""
-    try:
-        session.read.format(name).schema("found boolean").load()
-    except Exception as error:  # Spark's, or that of the bridge to Java, which Spark does not wrap
-        if _NOT_FOUND.search(str(error)):
-            known = ", ".join(sorted(FILE_FORMATS - {"avro"} | {"console", "memory", "noop"}))
-            takes = f"{known}, or any other batch format of Spark whose package is installed"
-            raise bad_argument("format", name, takes) from error
-
-
-def _refuse_nested_columns(schema: T.StructType) -> None:
-    for field in schema.fields:
-        if isinstance(field.dataType, T.StructType | T.ArrayType | T.MapType | T.VariantType):
-            raise SkewlessError(
-                f"format: csv cannot hold the column {field.name!r} of type "
-                f"{field.dataType.simpleString()}; choose 'parquet' or 'json', or flatten it with "
-                ".transform(...)"
-            )
-
-
-def _refuse_foreign_progress(checkpoint: str, storage: Storage) -> None:
-    """Refuses a checkpoint in which Spark has finished batches and Skewless has none."""
-    if CommitLog(storage).batches():
-        return
-    try:
-        finished = [int(n) for n in Storage(checkpoint).list(_SPARKS_COMMITS) if n.isdecimal()]
-    except StateError:  # a filesystem that only Spark knows: the first batch will tell
-        return
-    if finished:
-        raise CheckpointError(
-            f"checkpointLocation: in {checkpoint} Spark has finished batch {max(finished)}, but "
-            f"{storage.uri} has no commit of Skewless: it is the checkpoint of a query of Spark's "
-            "own, which cannot be taken over, or the state was removed or is elsewhere "
-            "(stateLocation). Use a new checkpointLocation, or restore the state"
-        )
-
-
-def _refuse_nested(path: str, folders: dict[str, str]) -> None:
-    """Refuses result and state inside each other: readers of one would find files of the other."""
-    result = _place(path)
-    for option, folder in folders.items():
-        place = _place(folder)
-        if result == place or result in place.parents or place in result.parents:
-            raise SkewlessError(
-                f"path: {path} and {option} {folder} lie inside each other; choose two folders of "
-                "which neither holds the other"
-            )
-
-
-def _place(location: str) -> PurePosixPath:
-    """The same for the same folder, however it is written; elsewhere than here, as it is."""
-    try:
-        storage = Storage(location)
-        if storage.is_local:
-            return PurePosixPath(os.path.realpath(storage.path("")))
-    except StateError:
-        pass
-    return PurePosixPath(location)
-
-
-def _refuse_sparks_own(path: str) -> None:
-    """Readers of a path that Spark's file sink has written look at its log and nothing else."""
-    try:
-        has_log = Storage(path).exists("_spark_metadata")
-    except StateError:  # a filesystem that only Spark knows: nothing can be said of it
-        return
-    if has_log:
-        raise SkewlessError(
-            f"path: {path} holds the output of Spark's own file sink (_spark_metadata), which "
-            "hides all other files from readers; choose another path"
-        )

@@ -243,7 +243,7 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.trigger(processingTime=5), "processingTime: got 5; takes a duration"),
         (lambda w: w.trigger(processingTime="-1 second"), "processingTime: got '-1 second'"),
         (lambda w: w.foreachBatch("x"), "foreachBatch: got 'x'"),
-        (lambda w: w.foreachBatch(lambda df: None), "(DataFrame, batch id): too many positional"),
+        (lambda w: w.foreachBatch(lambda df: None), "(DataFrame, batch id) (too many positional"),
         (lambda w: w.partitionBy(*w._stream.columns), "takes not all columns: one must be left"),
         (lambda w: w.format("text").start("/nowhere"), "text takes a single column of type string"),
         (lambda w: w.format("memory").queryName("a b").start(), "queryName: got 'a b'; takes let"),

@@ -1,13 +1,11 @@
 """Checks the arguments of `sk.keyed` and turns them into an operator, before any Spark job."""
 
 import contextlib
-import inspect
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
+from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument, check_parameters
 from skewless.operators.durations import parse_duration_us
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
@@ -103,9 +101,8 @@ def keyed(
     )
     rows = KeyedRows(names, at, layout.payload)
     result = types.spark_schema("process", operator.output_schema)
-    repeated = [n for n, count in Counter(map(given.fold, result.names)).items() if count > 1]
-    if repeated:
-        raise bad_argument("process", repeated[0], "output names of which each is there once")
+    if (repeated := given.first_repeated(result.names)) is not None:
+        raise bad_argument("process", repeated, "output names of which each is there once")
     node = Node(
         operator=operator,
         children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
@@ -178,7 +175,7 @@ def _process(
             process,
             "sk.Count(), sk.Agg({...}), sk.SelfJoin(within=...) or fn(batch, state)",
         )
-    _check_parameters(process)
+    check_parameters("process", process, 2, "a function of a batch and its state")
     kept = None if state is None else types.as_arrow_schema("state_schema", state)
     if out is not None and kept is not None:
         return Function(process, types.output_schema("schema", out), kept)
@@ -197,17 +194,6 @@ def _process(
         return Function(process, types.output_schema("schema", out), kept)
     found, inferred = infer_schemas(process, seen)
     return Function(process, found, inferred if kept is None else kept)
-
-
-def _check_parameters(process: Any) -> None:
-    try:
-        inspect.signature(process).bind(None, None)
-    except ValueError:
-        return  # of some built-in functions nothing is known
-    except TypeError as failure:
-        raise bad_argument(
-            "process", process, f"a function of a batch and its state ({failure})"
-        ) from failure
 
 
 def _resolved(process: Any, given: Input) -> Any:

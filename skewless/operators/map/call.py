@@ -2,7 +2,6 @@
 
 import inspect
 import typing
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -62,9 +61,8 @@ def map(
     given = read_input("df", df)
     keys = _cost_key(given, cost_key)
     result = types.output_schema("schema", schema)
-    repeated = [n for n, count in Counter(given.fold(n) for n in result.names).items() if count > 1]
-    if repeated:
-        raise bad_argument("schema", repeated[0], "each column name once")
+    if (repeated := given.first_repeated(result.names)) is not None:
+        raise bad_argument("schema", repeated, "each column name once")
     policy = _policy(balance)
     if per_row is None:
         of_rows = {"concurrency": concurrency != 1, "retries": retries, "timeout": timeout}

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent import futures
 from copy import deepcopy
 from queue import SimpleQueue
@@ -41,11 +41,15 @@ class Outcome(NamedTuple):
     took_s: float
 
 
+# A generator: who wants no more of them closes it, and calls in flight end.
+Outcomes = Generator[Outcome, None, None]
+
+
 class RowTimeoutError(Exception):
     """A call took longer than the option timeout allows."""
 
 
-def call_rows(function: MapFunction, rows: Iterable[Row], clock: Clock) -> Iterator[Outcome]:
+def call_rows(function: MapFunction, rows: Iterable[Row], clock: Clock) -> Outcomes:
     """The outcome of every row: in the order of the rows, or as they come where that is allowed."""
     if function.is_async:
         return _with_coroutines(function, iter(rows), clock)
@@ -120,7 +124,7 @@ async def _await(function: MapFunction, row: Row, clock: Clock) -> Outcome:
     return Outcome(row, None, failure, clock() - began)
 
 
-def _with_threads(function: MapFunction, rows: Iterator[Row], clock: Clock) -> Iterator[Outcome]:
+def _with_threads(function: MapFunction, rows: Iterator[Row], clock: Clock) -> Outcomes:
     pool = futures.ThreadPoolExecutor(function.concurrency)
     try:
         yield from _in_flight(function, rows, lambda row: pool.submit(_call, function, row, clock))
@@ -129,7 +133,7 @@ def _with_threads(function: MapFunction, rows: Iterator[Row], clock: Clock) -> I
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _with_coroutines(function: MapFunction, rows: Iterator[Row], clock: Clock) -> Iterator[Outcome]:
+def _with_coroutines(function: MapFunction, rows: Iterator[Row], clock: Clock) -> Outcomes:
     loop = shared_loop()
     running: set[asyncio.Task[Any]] = set()
 

@@ -162,7 +162,7 @@ class _Execution:
                     done, keys, took_ms, results = [], [], [], 0
         finally:
             # Also when nobody wants more: what waits for a call must not outlive the task.
-            outcomes.close()  # type: ignore[attr-defined]
+            outcomes.close()
         self._learn_rows(keys, took_ms)
         yield self._converted(done)
 
