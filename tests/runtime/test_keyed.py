@@ -26,7 +26,7 @@ from skewless.routing.splits import Split
 from skewless.runtime.stream import Stream
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows
 from tests.operators.keyed.cases import SECOND, table
-from tests.operators.keyed.oracle import MEASURES, closed_by, expected, grouped, on_time, shown
+from tests.operators.keyed.oracle import MEASURES, closed_groups, expected, grouped, on_time, shown
 
 DELAY_S = 6
 BY = ["k", "g"]
@@ -42,6 +42,7 @@ def made(seed: int, count: int, after_s: int = 0) -> list[pa.Table]:
         groups = rng.choice([0, 0, 0, 1, None], size)
         seconds = rng.integers(0, 16, size)
         values = [None if v == 9 else int(v) for v in rng.integers(-5, 10, size)]
+        seconds[: size // 8] -= 24
         drawn = zip(keys.tolist(), groups.tolist(), seconds.tolist(), values, strict=True)
         batches.append(table(list(drawn), 8 * number + after_s))
     return batches
@@ -83,9 +84,7 @@ def operators(query: Any) -> list[dict[str, Any]]:
 
 
 def groups_of(batches: Sequence[pa.Table], window: Windows | SessionWindow) -> pa.Table:
-    """All groups that append mode must have given at the end."""
-    kept = list(on_time(batches, DELAY_S * SECOND))
-    return closed_by(grouped(pa.concat_tables(rows for rows, _ in kept), window), kept[-1][1])
+    return closed_groups(batches, DELAY_S * SECOND, window)
 
 
 @pytest.fixture
@@ -145,7 +144,7 @@ def test_every_aggregate_equals_duckdb(spark, tmp_path, window, options) -> None
     assert {None, "hot"} <= {row[2] for row in right}
     assert shown(replay.rows(), window) == right
 
-    kept = [rows.num_rows for rows, _ in on_time(BATCHES, DELAY_S * SECOND)]
+    kept = [rows.num_rows for rows, _ in on_time(BATCHES, DELAY_S * SECOND, window)]
     told = operators(query)
     assert [o["rows"] for o in told] == [b.num_rows for b in BATCHES]
     late = [b.num_rows - k for b, k in zip(BATCHES, kept, strict=True)]
@@ -184,28 +183,33 @@ def test_partial_key_grouping_adds_up(spark, tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", ["sliding", "sessions"])
 def test_equals_sparks_own_windows(spark, tmp_path, kind) -> None:
-    """Where no row is late, Spark gives the same groups, if some in a later batch."""
+    """Late rows among them: those of windows that are still open count in both."""
     # Spark's watermark starts at 1970: everything before is late.
-    replay = replay_of(spark, tmp_path, made(seed=5, count=5, after_s=60))
-    delay = "16 seconds"
+    batches = made(seed=5, count=5, after_s=60)
+    delay = f"{DELAY_S} seconds"
     if kind == "sliding":
         ours: dict[str, Any] = {"window": "6 seconds", "slide": "4 seconds"}
         theirs = F.window("t", "6 seconds", "4 seconds").alias("window")
     else:
         ours = {"window": SESSIONS}
         theirs = F.session_window("t", "2 seconds").alias("session_window")
-    measures = sk.Agg({"*": "count", "i": "sum", "d": "avg", "f": "max"})
-    found = replay.run(keyed(process=measures, watermark=delay, balance=sk.Hash(2), **ours))
-    own = (
-        replay.inputs()[0]
-        .withWatermark("t", delay)
-        .groupBy(theirs, "k", "g")
-        .agg({"*": "count", "i": "sum", "d": "avg", "f": "max"})
-    )
-    query = own.writeStream.format("memory").queryName(f"own_{kind}").outputMode("append")
-    query.trigger(availableNow=True).start().awaitTermination()
+    measures = {"*": "count", "i": "sum", "d": "avg", "f": "max"}
+    replay = replay_of(spark, tmp_path, batches[:1])
+    rows = replay.inputs()[0].withWatermark("t", delay)
+    own = rows.groupBy(theirs, "k", "g").agg(measures)
+    writer = own.writeStream.format("memory").queryName(f"own_{kind}").outputMode("append")
+    query = writer.start()
+    # Spark takes up a new watermark only when it is idle for a moment.
+    query.processAllAvailable()
+    for batch in batches[1:]:
+        replay.add(batch, batch.slice(0, 0))
+        query.processAllAvailable()
+    query.stop()
     right = spark.table(f"own_{kind}")
+    late = sum(p["stateOperators"][0]["numRowsDroppedByWatermark"] for p in query.recentProgress)
+    assert late > 0
     assert right.count() > 20
+    found = replay.run(keyed(process=sk.Agg(measures), balance=sk.Hash(2), **ours))
     assert sorted(found.column_names) == sorted(right.columns)
     assert_same_rows(found, right.toArrow())
 
@@ -223,7 +227,7 @@ def test_update_mode_gives_the_groups_that_a_batch_has_changed(spark, tmp_path, 
     )
     writer.trigger(availableNow=True).start().awaitTermination()
     so_far: list[pa.Table] = []
-    for number, (rows, _) in enumerate(on_time(BATCHES, DELAY_S * SECOND)):
+    for number, (rows, _) in enumerate(on_time(BATCHES, DELAY_S * SECOND, TUMBLING)):
         so_far.append(rows)
         changed = {tuple(g) for g in _plain_groups(rows)}
         right = [

@@ -36,7 +36,7 @@ class Aggregating:
     def take(self, instance: int, rows: Rows, last: bool) -> Iterator[pa.RecordBatch]:
         """Adds up a piece of the batch; nothing can be given out before the last."""
         if len(rows):
-            self._parts.append(self._summary.partials(rows))
+            self._parts.append(self._summary.partials(rows, self._task.closed_us))
         yield from ()
 
     def finish(self, instance: int) -> Iterator[pa.RecordBatch]:

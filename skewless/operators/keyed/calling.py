@@ -19,7 +19,7 @@ from skewless.kernels.groups import (
 )
 from skewless.kernels.lookup import lookup
 from skewless.kernels.runs import SortedRun, concatenate
-from skewless.kernels.windows import last_ends, windows_of
+from skewless.kernels.windows import last_ends
 from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import (
     DUE,
@@ -34,7 +34,7 @@ from skewless.operators.keyed.layout import (
 from skewless.operators.keyed.ledger import Ledger, bounded, kept, live
 from skewless.operators.keyed.process import Function
 from skewless.operators.keyed.reading import opened
-from skewless.operators.keyed.windows import Window, Windows
+from skewless.operators.keyed.windows import Window, Windows, open_windows
 from skewless.state.compaction import Merge
 from skewless.state.segment import times_us
 
@@ -76,7 +76,7 @@ class Calling:
                 instance, INPUT, waiting_rows(rows, self._task.layout, self._task.window)
             )
             return
-        called = arranged(rows, self._task.layout, self._task.window)
+        called = arranged(rows, self._task.layout, self._task.window, self._task.closed_us)
         state, found = self._stored(instance, called.groups)
         where = f"instance {instance}, batch {self._task.names.batch}"
         out, after = call(self._process, called.table, state, where)
@@ -129,10 +129,10 @@ class Arranged:
     groups: SortedRun
 
 
-def arranged(rows: Rows, layout: Layout, window: Window) -> Arranged:
-    """Rows of a key (and window) together, in the order of their event times."""
+def arranged(rows: Rows, layout: Layout, window: Window, closed_us: int | None) -> Arranged:
+    """Rows of a key (and open window) together, in the order of their event times."""
     if isinstance(window, Windows):
-        at, dues = windows_of(rows.times, window.size_us, window.slide_us)
+        at, dues = open_windows(rows.times, window, closed_us)
     else:
         at = np.arange(len(rows), dtype=np.int64)
         dues = np.full(len(rows), FOREVER)

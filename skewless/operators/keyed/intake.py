@@ -12,6 +12,7 @@ from skewless.operators.badrows import bad_time, times_and_bad
 from skewless.operators.join.intake import gather, without_control
 from skewless.operators.join.layout import INSTANCE, SIDE
 from skewless.operators.keyed.layout import HASH, TIME, Layout
+from skewless.operators.keyed.lifetimes import Lifetimes
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,16 @@ class Intake:
     def __init__(
         self,
         layout: Layout,
-        late_until_us: int | None,
+        lifetimes: Lifetimes,
+        closed_us: int | None,
         *,
         drop_bad_rows: bool,
         drop_null_keys: bool,
         reads_time: bool = True,
     ) -> None:
         self._layout = layout
-        self._late_until_us = late_until_us
+        self._lifetimes = lifetimes
+        self._closed_us = closed_us  # windows that end here or before are closed; None: none is
         self._drop_bad_rows = drop_bad_rows
         self._drop_null_keys = drop_null_keys
         self._reads_time = reads_time  # else an operator upstream tells how far time has come
@@ -73,8 +76,9 @@ class Intake:
             newest = int(times[usable].max())
             seen = self.max_time_us
             self.max_time_us = newest if seen is None else max(newest, seen)
-        if self._late_until_us is not None:
-            late = usable & (times <= self._late_until_us)
+        late = self._late(times)
+        if late is not None:
+            late &= usable
             self.late += int(late.sum())
             usable &= ~late
         if self._drop_null_keys:
@@ -93,6 +97,15 @@ class Intake:
             return times, np.ones(len(times), np.bool_)
         self._refuse(columns, bad)
         return times, ~bad
+
+    def _late(self, times: TimeArray) -> Mask | None:
+        """Which rows are late; None where none is."""
+        closed = self._closed_us
+        # No row is late whose own time has not passed: that tells in most batches.
+        if closed is None or not len(times) or int(times.min()) > closed:
+            return None
+        closing = self._lifetimes.closing_us(times)
+        return None if closing is None else closing <= closed
 
     def _refuse(self, columns: pa.RecordBatch, bad: Mask) -> None:
         count = int(bad.sum())

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from skewless.kernels.ordering import TimeArray
+from skewless.kernels.windows import last_ends
 from skewless.operators.keyed.layout import INPUT, STATE
 from skewless.operators.keyed.process import Function, Process, SelfJoin
-from skewless.operators.keyed.windows import Window, Windows
+from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,18 @@ class Lifetimes:
         if isinstance(self.process, SelfJoin):
             return {INPUT: emitted_us - self.process.within_us, STATE: None}
         return {INPUT: emitted_us + 1, STATE: emitted_us + 1}
+
+    def closing_us(self, times: TimeArray) -> TimeArray | None:
+        """Rows are late once the watermark has reached this; None: no row is ever late.
+
+        A row that is added to a window is late when the last window that holds it has closed
+        (of a session: when a session of this row alone has). Other rows are late by their own time.
+        """
+        if isinstance(self.window, Windows):
+            return last_ends(times, self.window.size_us, self.window.slide_us)
+        if isinstance(self.window, SessionWindow):
+            return times + self.window.gap_us
+        return times if isinstance(self.process, SelfJoin | Function) else None
 
     def kept_us(self) -> int | None:
         """About how long a row stays, in event time; None: for ever."""

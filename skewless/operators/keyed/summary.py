@@ -17,7 +17,7 @@ from skewless.kernels.windows import pane_us, windows_of
 from skewless.operators.keyed.intake import Rows
 from skewless.operators.keyed.layout import DUE, FOREVER, Layout, windows_column
 from skewless.operators.keyed.process import Measure
-from skewless.operators.keyed.windows import SessionWindow, Window, Windows
+from skewless.operators.keyed.windows import SessionWindow, Window, Windows, open_windows
 
 # The start of a session; of other windows it follows from the end.
 START = "b"
@@ -69,8 +69,8 @@ class Summary:
         fields += [(m.name, m.result_type(layout.schema)) for m in self.measures]
         return pa.schema(fields)
 
-    def partials(self, rows: Rows) -> SortedRun:
-        """The rows of a batch, added up by (key, window)."""
+    def partials(self, rows: Rows, closed_us: int | None) -> SortedRun:
+        """The rows of a batch, added up by (key, window); windows that are closed are left out."""
         if self._is_session:
             return self._session_partials(rows)
         if not isinstance(self.window, Windows):
@@ -81,7 +81,7 @@ class Summary:
         # By panes first: a row is added up once, and only sums are repeated for every window.
         pane = pane_us(size, slide)
         panes = self._grouped(rows, rows.times - np.mod(rows.times, pane))
-        at, ends = windows_of(panes.times, size, slide)
+        at, ends = open_windows(panes.times, self.window, closed_us)
         return self._merged(panes.hashes[at], ends, panes.rows.take(pa.array(at)))
 
     def merged(self, runs: Sequence[SortedRun]) -> SortedRun:

@@ -51,6 +51,11 @@ class KeyedTask:
     def lifetimes(self) -> Lifetimes:
         return Lifetimes(self.process, self.window, self.delays.by_side[INPUT])
 
+    @property
+    def closed_us(self) -> int | None:
+        """No row may be added to a window that ends at this time or before; None: to any."""
+        return None if self.delays.by_side[INPUT] is None else self.watermark_us
+
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
@@ -60,7 +65,8 @@ class KeyedTask:
         """
         intake = Intake(
             self.layout,
-            None if self.delays.by_side[INPUT] is None else self.watermark_us,
+            self.lifetimes,
+            self.closed_us,
             drop_bad_rows=self.drop_bad_rows,
             drop_null_keys=isinstance(self.process, SelfJoin),
             reads_time=INPUT not in self.delays.given,

@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from skewless.errors import bad_argument
+from skewless.kernels.ordering import IndexArray, TimeArray
+from skewless.kernels.windows import windows_of
 from skewless.operators.durations import parse_duration_us, shown_duration
 
 Duration = str | timedelta
@@ -77,6 +79,17 @@ class SessionWindow:
 
 
 Window = Windows | SessionWindow | None
+
+
+def open_windows(
+    times: TimeArray, window: Windows, closed_us: int | None
+) -> tuple[IndexArray, TimeArray]:
+    """Every event in every window that holds it and is open: its place, and the window's end."""
+    at, ends = windows_of(times, window.size_us, window.slide_us)
+    if closed_us is None:
+        return at, ends
+    is_open = ends > closed_us
+    return (at, ends) if is_open.all() else (at[is_open], ends[is_open])
 
 
 def window_of(window: Duration | SessionWindow | None, slide: Duration | None = None) -> Window:

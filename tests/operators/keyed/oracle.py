@@ -38,16 +38,26 @@ SELECT = """
 """
 
 
+# The watermark that was in force when a row came: windows that end there or before were closed.
+MARK = "mark"
+NEVER_LATE = "never"
+
+
 def on_time(
-    batches: Sequence[pa.Table], delay_us: int | None
+    batches: Sequence[pa.Table], delay_us: int | None, window: Window | str = None
 ) -> Iterator[tuple[pa.Table, int | None]]:
-    """The rows of every batch that are not late, and the watermark after it."""
+    """The rows of every batch that are not late, and the watermark after it.
+
+    Without a window a row is late by its own time, unless the window is NEVER_LATE.
+    """
     mark: int | None = None
     newest: int | None = None
     for batch in batches:
         micros = batch.column("t").cast(pa.int64())
-        if mark is not None:
-            batch = batch.filter(pc.greater(micros, mark))
+        batch = batch.append_column(MARK, pa.array([mark] * batch.num_rows, pa.int64()))
+        if mark is not None and window != NEVER_LATE:
+            closing = [_closing(moment, window) for moment in micros.to_pylist()]
+            batch = batch.filter(pa.array([c > mark for c in closing], pa.bool_()))
         seen = [x for x in (newest, pc.max(micros).as_py()) if x is not None]
         newest = max(seen, default=None)
         if delay_us is not None and newest is not None:
@@ -55,8 +65,45 @@ def on_time(
         yield batch, mark
 
 
+def _closing(moment: int, window: Window | str) -> int:
+    """The end of the last window that holds a moment."""
+    if isinstance(window, Windows):
+        return moment // window.slide_us * window.slide_us + window.size_us
+    return moment + (window.gap_us if isinstance(window, SessionWindow) else 0)
+
+
+def closed_groups(batches: Sequence[pa.Table], delay_us: int, window: Window) -> pa.Table:
+    """All groups that append mode must have given at the end."""
+    kept = list(on_time(batches, delay_us, window))
+    if isinstance(window, Windows):
+        return closed_by(grouped(pa.concat_tables(rows for rows, _ in kept), window), kept[-1][1])
+    # A session that is closed takes no more rows: those that would have drawn it out begin another.
+    waiting, given = kept[0][0].slice(0, 0), []
+    for rows, mark in kept:
+        waiting = pa.concat_tables([waiting, rows])
+        assigned = _assigned(waiting, window)
+        given.append(closed_by(_aggregated(assigned), mark))
+        if mark is not None:
+            left = assigned.filter(pc.greater(assigned.column("e").cast(pa.int64()), mark))
+            waiting = left.select(rows.column_names).cast(rows.schema)
+    return pa.concat_tables(given)
+
+
 def grouped(rows: pa.Table, window: Window) -> pa.Table:
     """All groups of these rows: b and e are the window's start and end in microseconds."""
+    return _aggregated(_assigned(rows, window))
+
+
+def _aggregated(assigned: pa.Table) -> pa.Table:
+    connection = _connection()
+    connection.register("assigned", assigned)
+    return connection.sql(
+        f"SELECT b, e, k, g, {SELECT} FROM assigned GROUP BY b, e, k, g"
+    ).to_arrow_table()
+
+
+def _assigned(rows: pa.Table, window: Window) -> pa.Table:
+    """Every row in every window that holds it and was open when it came."""
     connection = _connection()
     connection.register("input", rows)
     source = "SELECT *, epoch_us(t) AS u FROM input"
@@ -70,7 +117,7 @@ def grouped(rows: pa.Table, window: Window) -> pa.Table:
         source = f"""
             SELECT *, b + {size} AS e FROM
               (SELECT *, {start} AS b FROM ({source}), range({count}) AS r(n))
-            WHERE u < b + {size}"""
+            WHERE u < b + {size} AND (mark IS NULL OR b + {size} > mark)"""
     else:
         gap = window.gap_us
         source = f"""
@@ -79,9 +126,7 @@ def grouped(rows: pa.Table, window: Window) -> pa.Table:
                 OVER (PARTITION BY k, g ORDER BY u ROWS UNBOUNDED PRECEDING) AS session FROM (
                 SELECT *, lag(u) OVER (PARTITION BY k, g ORDER BY u) AS before FROM ({source})))
             WINDOW part AS (PARTITION BY k, g, session)"""
-    return connection.sql(
-        f"SELECT b, e, k, g, {SELECT} FROM ({source}) GROUP BY b, e, k, g"
-    ).to_arrow_table()
+    return connection.sql(source).to_arrow_table()
 
 
 def closed_by(groups: pa.Table, mark: int | None) -> pa.Table:

@@ -28,7 +28,7 @@ from .cases import (
     table,
     windows,
 )
-from .oracle import MEASURES, closed_by, expected, grouped, on_time, shown
+from .oracle import MEASURES, NEVER_LATE, closed_groups, expected, grouped, on_time, shown
 
 TINY = Limits(run_bytes=1, chunk_bytes=1, chunk_rows=1)
 
@@ -54,10 +54,7 @@ def check_append(made: list[pa.Table], window: Window, delay: int, faults=(), **
     with tempfile.TemporaryDirectory() as directory:
         runner = keyed(directory, window, delay, "append", **options)
         found = runner.run(made, faults)
-    kept = list(on_time(made, delay * SECOND))
-    mark = kept[-1][1]
-    groups = grouped(pa.concat_tables(rows for rows, _ in kept), window)
-    assert shown(found, window) == expected(closed_by(groups, mark))
+    assert shown(found, window) == expected(closed_groups(made, delay * SECOND, window))
     assert found.schema.equals(runner.operator.output_schema)
 
 
@@ -65,12 +62,15 @@ def check_update(made: list[pa.Table], window: Window, delay: int | None, **opti
     with tempfile.TemporaryDirectory() as directory:
         runner = keyed(directory, window, delay, "update", **options)
         runner.run(made)
-    so_far = SCHEMA.empty_table()
+    so_far: list[pa.Table] = []
     delay_us = None if delay is None else delay * SECOND
-    for number, (rows, _) in enumerate(on_time(made, delay_us)):
-        so_far = pa.concat_tables([so_far, rows])
+    kept = on_time(made, delay_us, NEVER_LATE if window is None else window)
+    for number, (rows, _) in enumerate(kept):
+        so_far.append(rows)
         touched = {row[:4] for row in expected(grouped(rows, window))}
-        wanted = [row for row in expected(grouped(so_far, window)) if row[:4] in touched]
+        wanted = [
+            row for row in expected(grouped(pa.concat_tables(so_far), window)) if row[:4] in touched
+        ]
         assert shown(runner.sink[number], window) == wanted
 
 
@@ -167,10 +167,7 @@ def test_many_batches_are_compacted_and_forgotten(window: Window, tmp_path) -> N
     made = many_batches(90, 30)
     runner = keyed(str(tmp_path), window, 3, "append")
     found = runner.run(made)
-    kept = list(on_time(made, 3 * SECOND))
-    groups = grouped(pa.concat_tables(rows for rows, _ in kept), window)
-    mark = kept[-1][1]
-    assert shown(found, window) == expected(closed_by(groups, mark))
+    assert shown(found, window) == expected(closed_groups(made, 3 * SECOND, window))
     states = [p["operators"][0]["state"] for p in runner.progress]
     assert max(s["merged"] for s in states) > 0, "compaction never ran"
     # Nine keys in at most nine open windows, on three instances with at most FANOUT segments each.
@@ -196,8 +193,41 @@ def test_a_group_is_given_out_in_the_batch_whose_watermark_passes_its_end(tmp_pa
     assert runner.sink[2].column("rows").to_pylist() == [2]
     late = [p["operators"][0]["late"] for p in runner.progress]
     assert late == [0, 0, 0]
-    runner.step(3, table([("x", 0, 10, 1), ("x", 0, 11, 1)]))
-    assert runner.progress[-1]["operators"][0]["late"] == 1, "time ≤ W is late"
+    # W is 10 seconds after EPOCH, and so is the end of the first window: it is closed.
+    runner.step(3, table([("x", 0, 9, 1), ("x", 0, 10, 1), ("x", 0, 2, 1)]))
+    assert runner.progress[-1]["operators"][0]["late"] == 2, "its window has closed"
+    runner.step(4, table([("x", 0, 20, 1)]))
+    assert runner.sink[4].column("rows").to_pylist() == [2], "time ≤ W in an open window counts"
+
+
+def test_a_row_counts_in_those_of_its_sliding_windows_that_are_open(tmp_path) -> None:
+    window = Windows(10 * SECOND, 5 * SECOND)
+    for mode in ("append", "update"):
+        runner = keyed(str(tmp_path / mode), window, 0, mode)
+        # Second 12 is in the windows that end at 15 and 20; the watermark has closed the first.
+        runner.run([table([("x", 0, 16, 1)]), table([("x", 0, 12, 1), ("x", 0, 7, 1)])])
+        assert runner.progress[-1]["operators"][0]["late"] == 1
+        if mode == "update":
+            assert shown(runner.sink[1], window)[0][4] == 2
+            assert runner.sink[1].num_rows == 1, "a closed window is not given again"
+
+
+def test_without_a_window_no_row_of_an_aggregate_is_late(tmp_path) -> None:
+    runner = keyed(str(tmp_path), None, 0, "update")
+    runner.run([table([("x", 0, 40, 1)]), table([("x", 0, 1, 1)])])
+    assert runner.sink[1].column("rows").to_pylist() == [2]
+    assert runner.progress[-1]["operators"][0]["late"] == 0
+
+
+def test_a_closed_session_takes_no_more_rows(tmp_path) -> None:
+    """As in Spark: a row whose own session is open begins another one, even if both overlap."""
+    window = SessionWindow("10 seconds")
+    runner = keyed(str(tmp_path), window, 0, "append")
+    moments = [[0], [11], [6, 1], [40]]
+    runner.run([table([("x", 0, s, 1) for s in batch]) for batch in moments])
+    assert [runner.sink[n].num_rows for n in range(4)] == [0, 1, 0, 1]
+    assert runner.sink[3].column("rows").to_pylist() == [2]
+    assert [p["operators"][0]["late"] for p in runner.progress] == [0, 0, 1, 0]
 
 
 def test_a_list_is_in_the_order_of_event_times(tmp_path) -> None:

@@ -281,7 +281,7 @@ def test_the_watermark_of_the_result_lags(process, window, lag) -> None:
 
 def test_progress_tells_rows_state_and_balance(tmp_path) -> None:
     runner = LocalKeyed(str(tmp_path), SCHEMA, ["k", "g"], "t", Count(), TUMBLING)
-    runner.run([table([("x", 0, 1, 1), ("x", 0, 2, 1)]), table([("x", 0, 2, 1), ("y", 0, 5, 1)])])
+    runner.run([table([("x", 0, 1, 1), ("x", 0, 2, 1)]), table([("x", 0, -20, 1), ("y", 0, 5, 1)])])
     told = runner.progress[1]["operators"][0]
     assert (told["operator"], told["instances"], told["rows"], told["late"]) == ("keyed", 2, 2, 1)
     assert told["watermark"] == "1969-12-31T23:59:35Z"
