@@ -20,6 +20,10 @@ class StateGrowsWarning(UserWarning):
     """An operator keeps something for ever."""
 
 
+class LateRowsWarning(UserWarning):
+    """Rows that come late are dropped, and nobody has said how late they may be."""
+
+
 def bad_argument(name: str, got: object, takes: str) -> SkewlessError:
     """The error for a wrong argument: its name, what it got and what it takes."""
     return SkewlessError(f"{name}: got {got!r}; takes {takes}")

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from skewless.errors import bad_argument
 
+Duration = str | timedelta
 _SYMBOL_US = {
     "us": 1,
     "ms": 1_000,

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from skewless.errors import SkewlessError, bad_argument
-from skewless.runtime.types import arrow_carries
+from skewless.runtime.types import WATERMARK, arrow_carries
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,15 @@ class Input:
 
     def type_of(self, name: str) -> T.DataType:
         return self.schema[name].dataType
+
+    def watermark_us(self, name: str) -> int | None:
+        """The delay of the column's withWatermark, if it has one, from Spark's own metadata."""
+        delay_ms = self.schema[name].metadata.get(WATERMARK)
+        return None if delay_ms is None else 1_000 * int(delay_ms)
+
+    def watermarked(self) -> str | None:
+        """The column on which withWatermark was called, as long as it is there."""
+        return next((f.name for f in self.schema.fields if WATERMARK in f.metadata), None)
 
     def described(self) -> list[list[str]]:
         """Names and types, for the query's fingerprint."""

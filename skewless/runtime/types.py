@@ -1,6 +1,7 @@
 """Spark's types as the engine needs them: which can be keys, and which Arrow can carry."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -8,6 +9,11 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
 
 from skewless.errors import bad_argument
+
+# How Spark notes in a column's metadata that it has a watermark, or is a window.
+WATERMARK = "spark.watermarkDelayMs"
+_TIME_WINDOW = "spark.timeWindow"
+_SESSION_WINDOW = "spark.sessionWindow"
 
 _INTEGRAL: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONAL: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
@@ -151,9 +157,27 @@ def _wider_decimal(left: T.DataType, right: T.DataType) -> T.DataType | None:
 
 
 def struct(fields: Sequence[tuple[str, T.StructField]]) -> T.StructType:
-    """A schema of given fields under new names."""
+    """A schema of given fields under new names; a watermark of an input is not that of a result."""
     return T.StructType(
-        [T.StructField(name, f.dataType, f.nullable, f.metadata) for name, f in fields]
+        [
+            T.StructField(name, f.dataType, f.nullable, _without_watermark(f.metadata))
+            for name, f in fields
+        ]
+    )
+
+
+def _without_watermark(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key != WATERMARK}
+
+
+def with_window(schema: T.StructType, column: str, *, is_session: bool) -> T.StructType:
+    """The schema with a column marked as a window, so that Spark's `window_time` takes it."""
+    mark = {_SESSION_WINDOW if is_session else _TIME_WINDOW: True}
+    return T.StructType(
+        [
+            T.StructField(f.name, f.dataType, f.nullable, mark) if f.name == column else f
+            for f in schema.fields
+        ]
     )
 
 

@@ -44,9 +44,9 @@ COUNT: dict[str, Any] = {
 }
 
 
-def by_end(df: DataFrame) -> DataFrame:
-    """A windowed result with an event time: when its window ended."""
-    return df.select("k", F.col("count").alias("n"), F.col("window.end").alias("at"))
+def at_its_end(df: DataFrame) -> DataFrame:
+    """A windowed result with an event time: the last moment of its window."""
+    return df.select("k", F.col("count").alias("n"), F.window_time("window").alias("at"))
 
 
 def tagging() -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -75,7 +75,7 @@ def join_then_map_then_keyed(left: DataFrame, right: DataFrame) -> Stream:
 
 
 def keyed_then_keyed(left: DataFrame, right: DataFrame) -> Stream:
-    counts = sk.keyed(left, "k", watermark=DELAY, **COUNT).transform(by_end)
+    counts = sk.keyed(left, "k", watermark=DELAY, **COUNT).transform(at_its_end)
     return sk.keyed(
         counts,
         "k",
@@ -88,7 +88,7 @@ def keyed_then_keyed(left: DataFrame, right: DataFrame) -> Stream:
 
 def keyed_then_join(left: DataFrame, right: DataFrame) -> Stream:
     """Every right row with the count of the left's window before it."""
-    counts = sk.keyed(left, "k", watermark=DELAY, **COUNT).transform(by_end)
+    counts = sk.keyed(left, "k", watermark=DELAY, **COUNT).transform(at_its_end)
     return sk.join(
         counts,
         right,
@@ -139,15 +139,15 @@ def expected_of(chain: Callable[..., Stream]) -> pa.Table:
         mark = reached - WINDOW_US - LAG_US
         return sql(
             f"""SELECT k, sum(n)::BIGINT AS n, max(n) AS most,
-                  make_timestamp((epoch_us(e) // {4 * WINDOW_US} + 1) * {4 * WINDOW_US}) AS e
-                FROM counts GROUP BY k, epoch_us(e) // {4 * WINDOW_US}
-                HAVING epoch_us(any_value(e)) // {4 * WINDOW_US} * {4 * WINDOW_US}
-                  + {4 * WINDOW_US} <= {mark}""",
+                  make_timestamp((large + 1) * {4 * WINDOW_US}) AS e
+                FROM (SELECT *, (epoch_us(e) - 1) // {4 * WINDOW_US} AS large FROM counts)
+                GROUP BY k, large HAVING (large + 1) * {4 * WINDOW_US} <= {mark}""",
             counts=counts,
         )
     return sql(
-        f"""SELECT c.k, n, b, e FROM counts c JOIN "right" r ON c.k = r.k
-            AND epoch_us(r.rt) - epoch_us(c.e) BETWEEN 0 AND {WINDOW_US}""",
+        f"""SELECT c.k, n, b, e - INTERVAL 1 MICROSECOND AS e FROM counts c
+            JOIN "right" r ON c.k = r.k
+            AND epoch_us(r.rt) - (epoch_us(c.e) - 1) BETWEEN 0 AND {WINDOW_US}""",
         counts=counts,
         right=right,
     )

@@ -94,12 +94,11 @@ def test_equals_sparks_own_join_and_counts_the_late(spark, tmp_path) -> None:
     replay = Replay(spark, tmp_path, batches)
     query = replay.start(
         lambda left, right: sk.join(
-            left,
-            right,
+            left.withWatermark("lt", "2 seconds"),
+            right.withWatermark("rt", "1 second"),
             on=[("k", "key")],
             time=("lt", "rt"),
             within="3 seconds",
-            watermark=("2 seconds", "1 second"),
             balance=sk.Hash(2),
         )
     )

@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.errors import StateGrowsWarning
+from skewless.errors import LateRowsWarning, StateGrowsWarning
+from skewless.runtime.stream import Stream
 
 
 @pytest.fixture
@@ -140,7 +141,47 @@ def test_state_that_grows_is_announced(inputs, changed, sides) -> None:
 def test_bounded_state_is_not_warned_of(inputs) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        sk.join(*inputs, **GOOD)
+        sk.join(*inputs, watermark="0 seconds", **GOOD)
+
+
+def delays(stream: Stream) -> list[int | None]:
+    return list(stream.node.operator.delays.by_side.values())
+
+
+def test_the_inputs_own_watermarks_are_used(inputs) -> None:
+    left, right = inputs[0].withWatermark("ts", "1 hour"), inputs[1].withWatermark("ts", "2 days")
+    hour = 3_600_000_000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        joined = sk.join(left, right, **GOOD)
+        assert delays(joined) == [hour, 48 * hour]
+        assert not any(field.metadata for field in joined.schema.fields), "it is the inputs' own"
+        renamed = left.where("k > 1").select("k", F.col("ts").alias("moment"))
+        times = {"time": ("moment", "ts")}
+        assert delays(sk.join(renamed, right, **{**GOOD, **times})) == [hour, 48 * hour]
+        same = {"watermark": ("60 minutes", "2 days")}
+        assert delays(sk.join(left, right, **same, **GOOD)) == [hour, 48 * hour]
+    with pytest.warns(StateGrowsWarning, match=r"left side grows.*it has no watermark"):
+        assert delays(sk.join(left, inputs[1], **GOOD)) == [hour, None], "as in Spark"
+
+
+def test_watermarks_that_contradict_each_other_are_refused(inputs) -> None:
+    left, right = inputs[0].withWatermark("ts", "1 hour"), inputs[1]
+    says = r"watermark: got '5 seconds', but the left input has withWatermark\('ts', '1 hour'\)"
+    with pytest.raises(sk.SkewlessError, match=says):
+        sk.join(left, right, watermark="5 seconds", **GOOD)
+    with pytest.raises(sk.SkewlessError, match="watermark: got None, but the left input"):
+        sk.join(left, right, watermark=None, **GOOD)
+    two = left.withColumn("seen", F.col("ts") + F.expr("interval 1 second"))
+    says = "time: the left input has its watermark on 'ts', not on 'seen'; call withWatermark"
+    with pytest.raises(sk.SkewlessError, match=says):
+        sk.join(two, right, on="k", time=("seen", "ts"), within="1 second")
+
+
+def test_without_any_watermark_a_warning_says_what_is_dropped(inputs) -> None:
+    with pytest.warns(LateRowsWarning, match=r'newest event time.*watermark="10 seconds"') as seen:
+        assert delays(sk.join(*inputs, **GOOD)) == [0, 0]
+    assert seen[0].filename == __file__, "it points at the call"
 
 
 def test_the_suffix_is_checked_also_where_no_name_is_taken(inputs) -> None:

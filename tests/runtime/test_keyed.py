@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.errors import LateRowsWarning, StateGrowsWarning
 from skewless.operators.keyed import operator as keyed_operator
-from skewless.operators.keyed.call import StateGrowsWarning
 from skewless.operators.keyed.windows import SessionWindow, Windows
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.splits import Split
@@ -462,7 +462,7 @@ GOOD: dict[str, Any] = {"by": "k", "time": "ts", "window": "1 minute", "process"
         ({"balance": sk.Posg(instances=2)}, "balance: got Posg"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::skewless.operators.keyed.call.StateGrowsWarning")
+@pytest.mark.filterwarnings("ignore::skewless.errors.StateGrowsWarning")
 def test_wrong_arguments(rows, changed, says) -> None:
     with pytest.raises(sk.SkewlessError) as refused:
         sk.keyed(rows, **{**GOOD, **changed})
@@ -530,7 +530,7 @@ def test_sharing_a_key_is_refused_where_its_parts_cannot_be_added_up(rows, proce
         ({"window": "1 minute"}, "complete", "outputMode: got 'complete'; takes 'append' or"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::skewless.operators.keyed.call.StateGrowsWarning")
+@pytest.mark.filterwarnings("ignore::skewless.errors.StateGrowsWarning")
 def test_output_modes_that_make_no_sense_are_refused(rows, options, mode, says) -> None:
     stream = sk.keyed(rows, **{**GOOD, **options})
     with pytest.raises(sk.SkewlessError) as refused:
@@ -574,3 +574,25 @@ def test_a_checkpoint_of_another_query_is_refused(spark, tmp_path) -> None:
     replay.start(keyed(**other)).awaitTermination()
     (commit,) = (replay.checkpoint / "skewless" / "commits").glob("*.json")
     assert json.loads(commit.read_text())["batch"] == 0
+
+
+@pytest.mark.filterwarnings("ignore::skewless.errors.StateGrowsWarning")
+def test_the_inputs_own_watermark_is_used(spark, tmp_path) -> None:
+    rows = replay_of(spark, tmp_path, BATCHES).inputs()[0]
+    late = rows.withWatermark("t", "1 minute")
+    count: dict[str, Any] = {"by": "k", "time": "t", "process": sk.Count()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LateRowsWarning)
+        own = sk.keyed(late, window="1 hour", **count)
+        assert own.node.operator.delays.by_side == {"input": 60 * SECOND}
+        sk.keyed(rows, **count)  # without a window no row is late
+        two = sk.keyed(own.transform(at_its_end), window="1 day", **{**count, "time": "at"})
+        assert two.node.operator.delays.by_side == {"input": 0}, "behind the watermark of the first"
+    with pytest.warns(LateRowsWarning, match="row whose window ends at or before"):
+        sk.keyed(rows, window="1 hour", **count)
+    with pytest.raises(sk.SkewlessError, match=r"got '1 second', but the df input has"):
+        sk.keyed(late, window="1 hour", watermark="1 second", **count)
+
+
+def at_its_end(df: DataFrame) -> DataFrame:
+    return df.select("k", F.window_time("window").alias("at"))

@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
-from skewless.operators.durations import parse_duration_us
-from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
+from skewless.operators.durations import Duration, parse_duration_us
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.layout import (
     LEFT_CODE,
     RIGHT_CODE,
@@ -20,6 +19,13 @@ from skewless.operators.join.layout import (
     slot_name,
 )
 from skewless.operators.join.operator import JoinOperator
+from skewless.operators.lateness import (
+    FROM_INPUT,
+    FromInput,
+    delays_of,
+    own_watermark,
+    warn_of_late_rows,
+)
 from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
@@ -32,8 +38,6 @@ from skewless.state.watermark import Delays
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Duration = str | timedelta
-
 
 def join(
     left: "DataFrame | Stream",
@@ -43,7 +47,7 @@ def join(
     time: str | tuple[str, str],
     within: Duration | tuple[Duration | None, Duration | None] | None,
     how: str = "inner",
-    watermark: Duration | tuple[Duration | None, Duration | None] | None = "0 seconds",
+    watermark: Duration | tuple[Duration | None, Duration | None] | FromInput | None = FROM_INPUT,
     match: None = None,
     balance: Policy | None = None,
     shed: None = None,
@@ -54,7 +58,8 @@ def join(
     Each of them is a streaming DataFrame or the result of another operator.
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
-    means both ways), `watermark` the allowed lateness per side (None: never late). The result has
+    means both ways), `watermark` the allowed lateness per side (None: never late; by default the
+    inputs' own `withWatermark`, else "0 seconds" with a warning). The result has
     the key columns once, then the left's other columns, then the right's, with `suffix` where a
     name is taken.
 
@@ -80,7 +85,7 @@ def join(
     times = _times(inputs, time)
     bounds = _bounds(within)
     timed = _chained(left, right)
-    delays = _delays(watermark, frozenset(timed or ()))
+    delays = _delays(watermark, inputs, times, frozenset(timed or ()))
     _warn_of_growth(bounds, delays, _without_watermark(left, right, delays))
     plan = _plan(inputs, keys, times, suffix)
     operator = JoinOperator(
@@ -299,14 +304,22 @@ def _bounds(within: Any) -> Bounds:
     return Bounds(-reach, reach)
 
 
-def _delays(watermark: Any, given: frozenset[str]) -> Delays:
-    pair = watermark if isinstance(watermark, list | tuple) else (watermark, watermark)
-    if len(pair) != 2:
+def _delays(
+    watermark: Any, inputs: tuple[Input, Input], times: tuple[str, str], timed: frozenset[str]
+) -> Delays:
+    own = {
+        side: own_watermark(given, time, is_chained=side in timed)
+        for side, given, time in zip(SIDES, inputs, times, strict=True)
+    }
+    if watermark is not FROM_INPUT and not isinstance(watermark, list | tuple):
+        watermark = (watermark, watermark)
+    if watermark is not FROM_INPUT and len(watermark) != 2:
         raise bad_argument("watermark", watermark, "a duration, or one per side, or None")
-    delays = [None if w is None else parse_duration_us("watermark", w) for w in pair]
-    if any(d is not None and d < 0 for d in delays):
-        raise bad_argument("watermark", watermark, "a duration of at least 0")
-    return Delays({LEFT: delays[0], RIGHT: delays[1]}, given)
+    delays = delays_of(watermark, own)
+    if watermark is FROM_INPUT and set(delays.values()) == {None}:
+        warn_of_late_rows("row", stacklevel=3)
+        delays = dict.fromkeys(SIDES, 0)
+    return Delays(delays, timed)
 
 
 def _without_watermark(
@@ -337,7 +350,7 @@ def _warn_of_growth(bounds: Bounds, delays: Delays, waiting: Sequence[str]) -> N
     elif None in (bounds.lower_us, bounds.upper_us):
         why = "within has no bound there"
     else:
-        why = "the other side is never late (watermark None)"
+        why = "the other side is never late (it has no watermark)"
     warnings.warn(
         f"the state of the {' and the '.join(sides)} side grows without bound: {why}",
         StateGrowsWarning,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument, check_parameters
-from skewless.operators.durations import parse_duration_us
+from skewless.operators.durations import Duration
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
 from skewless.operators.keyed.process import (
@@ -17,7 +17,15 @@ from skewless.operators.keyed.process import (
     SelfJoin,
     infer_schemas,
 )
-from skewless.operators.keyed.windows import Duration, SessionWindow, Window, Windows, window_of
+from skewless.operators.keyed.windows import SessionWindow, Window, Windows, window_of
+from skewless.operators.lateness import (
+    FROM_INPUT,
+    FromInput,
+    OwnWatermark,
+    delays_of,
+    own_watermark,
+    warn_of_late_rows,
+)
 from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
@@ -41,7 +49,7 @@ def keyed(
     window: Duration | SessionWindow | None = None,
     slide: Duration | None = None,
     process: Count | Agg | SelfJoin | Callable[..., Any],
-    watermark: Duration | None = "0 seconds",
+    watermark: Duration | FromInput | None = FROM_INPUT,
     balance: Policy | None = None,
     schema: "str | T.StructType | pa.Schema | None" = None,
     state_schema: "str | T.StructType | pa.Schema | None" = None,
@@ -51,9 +59,9 @@ def keyed(
     `process` is `sk.Count()`, `sk.Agg({"total": ("sum", "amount")})`, `sk.SelfJoin(within=...)`, or
     a function `fn(batch, state) -> (out, state)` on Arrow tables, called once per instance and
     batch with all keys at once. `window` is a duration (with `slide`: sliding windows) or
-    `sk.SessionWindow(gap)`; `watermark` the allowed lateness (None: never late). What a function
-    gives and keeps is found by calling it on an empty batch, unless `schema` and `state_schema`
-    say it.
+    `sk.SessionWindow(gap)`; `watermark` the allowed lateness (None: never late; by default the
+    input's own `withWatermark`, else "0 seconds" with a warning). What a function gives and keeps
+    is found by calling it on an empty batch, unless `schema` and `state_schema` say it.
 
         counts = sk.keyed(words, "word", time="at", window="1 minute", process=sk.Count())
         query = counts.writeStream.format("parquet").option("checkpointLocation", c).start(path)
@@ -64,15 +72,13 @@ def keyed(
     if at in names:
         raise bad_argument("by", at, "columns other than the event time")
     windows = window_of(window, slide)
-    delay = None if watermark is None else parse_duration_us("watermark", watermark)
-    if delay is not None and delay < 0:
-        raise bad_argument("watermark", watermark, "a duration of at least 0")
     policy = Auto() if balance is None else balance
     if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
         raise bad_argument("balance", balance, "a policy such as sk.Mixed(instances=4)")
     arrow = types.arrow_schema(given.schema)
     work = _process(_resolved(process, given), arrow, at, windows, schema, state_schema)
     timed = _is_timed(df, work, windows)
+    delay = _delay(watermark, own_watermark(given, at, is_chained=timed), work, windows)
     mode = default_mode(work, windows, delay)
     _warn_of_growth(work, windows, delay)
     layout = layout_of(
@@ -101,6 +107,9 @@ def keyed(
     )
     rows = KeyedRows(names, at, layout.payload)
     result = types.spark_schema("process", operator.output_schema)
+    if windows is not None and isinstance(work, Count | Agg):
+        is_session = isinstance(windows, SessionWindow)
+        result = types.with_window(result, windows.column, is_session=is_session)
     if (repeated := given.first_repeated(result.names)) is not None:
         raise bad_argument("process", repeated, "output names of which each is there once")
     node = Node(
@@ -111,6 +120,17 @@ def keyed(
         timed_by={INPUT: 0} if timed else {},
     )
     return Stream(node, result, df.sparkSession)
+
+
+def _delay(watermark: Any, own: OwnWatermark, process: Process, windows: Window) -> int | None:
+    delay = delays_of(watermark if watermark is FROM_INPUT else [watermark], {INPUT: own})[INPUT]
+    if delay is not None or watermark is not FROM_INPUT:
+        return delay
+    if windows is not None:
+        warn_of_late_rows("row whose window ends", stacklevel=3)
+    elif not isinstance(process, Count | Agg):  # of which no row is ever late
+        warn_of_late_rows("row", stacklevel=3)
+    return 0
 
 
 def _is_timed(df: "DataFrame | Stream", process: Process, windows: Window) -> bool:
@@ -150,8 +170,8 @@ def _time(given: Input, time: Any) -> str:
     if not types.is_event_time(kind):
         raise SkewlessError(
             f"time: column {name!r} is {kind.simpleString()}; takes a timestamp column "
-            "(to_timestamp makes one; of a window take its end: "
-            '.transform(lambda df: df.withColumn("at", F.col("window.end"))))'
+            "(to_timestamp makes one; of a window: "
+            '.transform(lambda df: df.withColumn("at", F.window_time("window"))))'
         )
     return name
 

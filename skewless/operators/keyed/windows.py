@@ -1,15 +1,12 @@
 """The windows that a keyed operator groups by: tumbling, sliding or sessions."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from skewless.errors import bad_argument
 from skewless.kernels.ordering import IndexArray, TimeArray
 from skewless.kernels.windows import windows_of
-from skewless.operators.durations import parse_duration_us, shown_duration
-
-Duration = str | timedelta
+from skewless.operators.durations import Duration, parse_duration_us, shown_duration
 
 
 @dataclass(frozen=True)
