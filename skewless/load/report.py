@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from skewless.state.dropped import DroppedFile
 from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, Storage
 
@@ -30,6 +31,15 @@ class HotKeyLoad:
 
 
 @dataclass(frozen=True)
+class DroppedRow:
+    """A row that was dropped, as people are shown it."""
+
+    input: str
+    reason: str
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Report:
     """One task's account of one batch. Counts are per side."""
 
@@ -49,6 +59,8 @@ class Report:
     partitions: PartitionLoads = field(default_factory=PartitionLoads)
     hot_keys: list[HotKeyLoad] = field(default_factory=list)
     costs: dict[str, Any] | None = None  # what a map has learned of its rows' costs
+    dropped: list[DroppedRow] = field(default_factory=list)  # a few of the late and bad rows
+    dropped_files: list[DroppedFile] = field(default_factory=list)  # or all of them
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,6 +71,8 @@ class Report:
         record["segments"] = [Segment.from_json(s) for s in record["segments"]]
         record["partitions"] = PartitionLoads(**record["partitions"])
         record["hot_keys"] = [HotKeyLoad(**k) for k in record["hot_keys"]]
+        record["dropped"] = [DroppedRow(**d) for d in record["dropped"]]
+        record["dropped_files"] = [DroppedFile(**f) for f in record["dropped_files"]]
         return Report(**record)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from skewless.observe.dropped import explain_dropped
+
 _WIDTH = 30
 _ROUNDS = 10
 
@@ -20,6 +22,7 @@ def explain_balance(records: Sequence[dict[str, Any]]) -> str:
     lines += ["", f"Last {min(_ROUNDS, len(records))} rounds:"]
     for record in records[-_ROUNDS:]:
         lines += [_round(record["batchId"], operator) for operator in record["operators"]]
+    lines += explain_dropped(records[-_ROUNDS:])
     return "\n".join(lines)
 
 

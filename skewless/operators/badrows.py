@@ -18,6 +18,9 @@ Mask = npt.NDArray[np.bool_]
 _SHOWN = 200
 
 
+BAD_TIME = "its event time is null, or too far from 1970"
+
+
 class BadRowError(SkewlessError):
     """A row that cannot be worked with, while the option badRows says "fail"."""
 
@@ -35,10 +38,10 @@ def times_and_bad(column: pa.Array) -> tuple[TimeArray, Mask | None]:
     return times, far if nulls is None else far | nulls
 
 
-def bad_time(what: str, columns: dict[str, pa.Array], bad: Mask) -> BadRowError:
-    """The error that shows the first of the bad rows; `columns` by the names that a user knows."""
+def bad_time(what: str, rows: pa.RecordBatch, bad: Mask) -> BadRowError:
+    """The error that shows the first of the bad rows; `rows` by the names that a user knows."""
     at = int(np.flatnonzero(bad)[0])
-    row = {name: _shown(column[at]) for name, column in columns.items()}
+    row = {name: shown_value(rows.column(name)[at]) for name in rows.schema.names}
     return BadRowError(
         f"bad row: {what} has a row whose event time is null, or too far from 1970: {row} "
         f"(such rows in this task: {int(bad.sum())}). Mend the input, or start with "
@@ -46,7 +49,8 @@ def bad_time(what: str, columns: dict[str, pa.Array], bad: Mask) -> BadRowError:
     )
 
 
-def _shown(value: pa.Scalar) -> Any:
+def shown_value(value: pa.Scalar) -> Any:
+    """A value of a row as messages show it: not at full length, and never as an error."""
     try:
         plain = value.as_py()
     except (OverflowError, ValueError):  # Python has no such time

@@ -1,12 +1,20 @@
 """What every stateful operator tells of a batch in `lastProgress["skewless"]["operators"]`."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from skewless.load.report import Report
 from skewless.operators.control import AnyPolicy
+from skewless.operators.dropped import SAMPLES
 from skewless.operators.moments import shown_time
 from skewless.state.commit import OperatorState
+
+
+def dropped_samples(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    """A few of the rows that a batch has dropped, and why."""
+    samples = [asdict(dropped) for report in reports for dropped in report.dropped]
+    return samples[:SAMPLES]
 
 
 def account(
@@ -26,6 +34,7 @@ def account(
         "instances": len(reports),
         "watermark": shown_time(state.watermark_us),
         **counts,
+        "dropped": dropped_samples(reports),
         "matches": sum(r.matches for r in reports),
         "load": {
             "cpuMs": [round(c, 3) for c in cpu],

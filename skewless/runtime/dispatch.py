@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -40,6 +40,14 @@ class SideColumns:
     keys: tuple[KeyColumn, ...]
     time: str
     slots: dict[int, str]  # slot → input column
+
+    def travels_as(self, name: str) -> str:
+        """The column of the common stream that holds a column of the input."""
+        places = {key.name: key_name(i) for i, key in enumerate(self.keys)}
+        places[self.time] = TIME
+        # A key that is compared in another form has its own value in a slot.
+        places.update({column: slot_name(slot) for slot, column in self.slots.items()})
+        return places[name]
 
 
 class Task(Protocol):
@@ -209,9 +217,11 @@ def run_tasks(
     return routed.repartitionById(route.instances, target).mapInArrow(worker, schema)
 
 
-def run_emission(batch: DataFrame, task: Task, instances: int, schema: T.StructType) -> DataFrame:
+def run_emission(
+    session: SparkSession, task: Task, instances: int, schema: T.StructType
+) -> DataFrame:
     """What a task gives that reads the state alone: one partition per instance, and no shuffle."""
-    rows = batch.sparkSession.range(0, instances, 1, numPartitions=instances)
+    rows = session.range(0, instances, 1, numPartitions=instances)
     worker: Any = _Worker(task, None)
     return rows.select(F.col("id").cast(T.IntegerType()).alias(INSTANCE)).mapInArrow(worker, schema)
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 from skewless.load import report as reports_of
 from skewless.load.report import Report, read_report
 from skewless.state import commit as commits_of
+from skewless.state import dropped as dropped_of
 from skewless.state import segment as segments_of
 from skewless.state.commit import (
     CheckpointError,
@@ -17,6 +18,7 @@ from skewless.state.commit import (
     OperatorState,
     check_fingerprint,
 )
+from skewless.state.dropped import DroppedFile
 from skewless.state.faults import Faults
 from skewless.state.naming import BatchNames, batch_of
 from skewless.state.storage import StateError, Storage, is_temporary
@@ -42,6 +44,7 @@ class Operator(Protocol):
         *,
         drop_bad_rows: bool,
         faults: Faults,
+        keep_dropped: bool,
     ) -> Any: ...
     def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState: ...
     def output_watermark_us(self, state: OperatorState) -> int | None: ...
@@ -98,6 +101,7 @@ class Engine:
     operators: tuple[Operator, ...]
     cores: int
     drop_bad_rows: bool = False
+    keep_dropped: bool = False  # whole, for dead letters; else a few are shown
     faults: Faults = field(default_factory=Faults)
     upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
@@ -112,7 +116,10 @@ class Engine:
 
     def open(self) -> None:
         """Prepares the directory and refuses one that belongs to another query."""
-        for directory in (commits_of.DIRECTORY, segments_of.DIRECTORY, reports_of.DIRECTORY):
+        directories = [commits_of.DIRECTORY, segments_of.DIRECTORY, reports_of.DIRECTORY]
+        if self.keep_dropped:
+            directories.append(dropped_of.DIRECTORY)
+        for directory in directories:
             self.storage.make_directory(directory)
         probe = f"{reports_of.DIRECTORY}/writable-{uuid.uuid4().hex}"
         self.storage.write_bytes(probe, b"")
@@ -139,6 +146,7 @@ class Engine:
                 names,
                 drop_bad_rows=self.drop_bad_rows,
                 faults=self.faults,
+                keep_dropped=self.keep_dropped,
             )
             parts.append(Part(names, state, operator.order(state), task))
         return Attempt(batch, before, tuple(parts))
@@ -180,6 +188,15 @@ class Engine:
         reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
         state = self.operators[operator].advance(part.state, reports)
         return Settled(state, tuple(reports))
+
+    def dropped(self, attempt: Attempt) -> list[tuple[int, DroppedFile]]:
+        """The files of late and bad rows of a batch whose tasks have all reported, by operator."""
+        return [
+            (number, file)
+            for number in range(len(self.operators))
+            for report in self.settle(attempt, number).reports
+            for file in report.dropped_files
+        ]
 
     def emission(self, attempt: Attempt, operator: int) -> Any | None:
         """The task that gives what the batch's new watermark has made due, if anything."""
@@ -233,6 +250,8 @@ class Engine:
                 self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
         for name in self.storage.list(reports_of.DIRECTORY):
             self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
+        for name in self.storage.list(dropped_of.DIRECTORY):
+            self.storage.delete(f"{dropped_of.DIRECTORY}/{name}")
         for name in self.storage.list(commits_of.DIRECTORY):
             if is_temporary(name):
                 self.storage.delete(f"{commits_of.DIRECTORY}/{name}")
@@ -249,4 +268,8 @@ class Engine:
             # Also what a task has told that ended after its twin was taken.
             if batch_of(name) <= attempt.batch:
                 self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
+        if self.keep_dropped:
+            for name in self.storage.list(dropped_of.DIRECTORY):
+                if batch_of(name) <= attempt.batch:
+                    self.storage.delete(f"{dropped_of.DIRECTORY}/{name}")
         self._log.delete(attempt.batch - _PROGRESS_KEPT)

@@ -65,15 +65,15 @@ def refuse_foreign_progress(checkpoint: str, storage: Storage) -> None:
         )
 
 
-def refuse_nested_folders(path: str, folders: dict[str, str]) -> None:
-    """Refuses result and state inside each other: readers of one would find files of the other."""
+def refuse_nested_folders(name: str, path: str, folders: dict[str, str]) -> None:
+    """Refuses folders inside each other: readers of one would find files of the other."""
     result = _place(path)
     for option, folder in folders.items():
         place = _place(folder)
         if result == place or result in place.parents or place in result.parents:
             raise SkewlessError(
-                f"path: {path} and {option} {folder} lie inside each other; choose two folders of "
-                "which neither holds the other"
+                f"{name}: {path} and {option} {folder} lie inside each other; choose two folders "
+                "of which neither holds the other"
             )
 
 

@@ -1,11 +1,14 @@
 """One micro-batch on Spark: route, run the tasks through the sink, commit."""
 
+import logging
 import re
 import time
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
+from skewless.observe.dropped import dropped_line
+from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.dispatch import run_emission, run_tasks
 from skewless.runtime.engine import Attempt, Engine
 from skewless.runtime.routing import hashable_columns
@@ -13,6 +16,7 @@ from skewless.runtime.sinks import Sink
 from skewless.runtime.topology import Node, Source, Topology
 from skewless.runtime.types import has_fixed_width
 
+_LOG = logging.getLogger("skewless")
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 _SETTINGS = {
     # Adaptive execution would re-plan a job whose partitioning is the whole point.
@@ -49,6 +53,7 @@ class Step:
     engine: Engine
     sink: Sink
     topology: Topology
+    dead_letters: DeadLetters | None = None
     _configured: bool = field(default=False, init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -79,7 +84,13 @@ class Step:
         engine.faults.reach("after_sink", batch_id)
         flow.complete()
         clock.lap("complete")
-        engine.finish(flow.attempt, clock.laps_ms)
+        if self.dead_letters is not None:
+            self.dead_letters.write(batch.sparkSession, engine.dropped(flow.attempt), batch_id)
+            clock.lap("deadLetters")
+        commit = engine.finish(flow.attempt, clock.laps_ms)
+        dropped = dropped_line(commit.progress)
+        if dropped is not None:
+            _LOG.warning(dropped)
 
     def _configure(self, batch: DataFrame) -> None:
         """Sets the session of the query, which is a copy of the user's."""
@@ -139,7 +150,7 @@ class _Flow:
         if task is None:
             return self.batch.sparkSession.createDataFrame([], node.schema)
         instances = self.attempt.parts[number].state.route.instances
-        return run_emission(self.batch, task, instances, node.schema)
+        return run_emission(self.batch.sparkSession, task, instances, node.schema)
 
     def _tasks(self, node: Node, number: int, plan_is_ours: bool) -> DataFrame:
         part = self.attempt.parts[number]

@@ -1,7 +1,7 @@
 """The operators of a query and how rows flow between them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -35,6 +35,10 @@ class Node:
     timed_by: Mapping[str, int] = field(default_factory=dict)
     # Whether rows of a split key visit all its instances.
     replicates: bool = False
+    # Per side of the operator: the columns of the rows that its tasks may drop.
+    inputs: Mapping[str, T.StructType] = field(default_factory=dict)
+    # The same node with all columns of its input on their way, where it leaves out some.
+    whole: "Callable[[], Node] | None" = None
     # Whether event time goes through unchanged: a map neither delays rows nor waits for any.
     keeps_time: bool = False
 
@@ -59,6 +63,23 @@ class Node:
 def only(frame: DataFrame) -> DataFrame:
     """The rows of a single child, which are the operator's columns already."""
     return frame
+
+
+def with_whole_rows(last: Node) -> Node:
+    """The same operators, to which every row comes with all columns of its input."""
+    made: dict[int, Node] = {}  # a stream that is read twice is still one operator
+
+    def whole(node: Node) -> Node:
+        if id(node) not in made:
+            wider = node if node.whole is None else node.whole()
+            children = tuple(
+                whole(old) if isinstance(old, Node) else new
+                for old, new in zip(node.children, wider.children, strict=True)
+            )
+            made[id(node)] = replace(wider, children=children, transforms=node.transforms)
+        return made[id(node)]
+
+    return whole(last)
 
 
 @dataclass(frozen=True)

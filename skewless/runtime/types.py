@@ -1,6 +1,6 @@
 """Spark's types as the engine needs them: which can be keys, and which Arrow can carry."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -178,6 +178,13 @@ def with_window(schema: T.StructType, column: str, *, is_session: bool) -> T.Str
             T.StructField(f.name, f.dataType, f.nullable, mark) if f.name == column else f
             for f in schema.fields
         ]
+    )
+
+
+def retyped(schema: T.StructType, kinds: Mapping[str, T.DataType]) -> T.StructType:
+    """The schema with other types for some columns."""
+    return T.StructType(
+        [T.StructField(f.name, kinds.get(f.name, f.dataType), f.nullable) for f in schema.fields]
     )
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from skewless.errors import SkewlessError, bad_argument, check_parameters
 from skewless.operators.durations import parse_duration_us
+from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.engine import Engine
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
@@ -36,7 +37,7 @@ from skewless.runtime.sinks import (
     Sink,
 )
 from skewless.runtime.step import Step
-from skewless.runtime.topology import Node, Topology
+from skewless.runtime.topology import Node, Topology, with_whole_rows
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
@@ -46,7 +47,14 @@ if TYPE_CHECKING:
     from skewless.runtime.stream import Stream
 
 _BAD_ROWS = ("fail", "drop")
-_OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults")
+_OWN_OPTIONS = (
+    "checkpointlocation",
+    "path",
+    "badrows",
+    "deadletterpath",
+    "statelocation",
+    "skewless.faults",
+)
 _STATE_FOLDER = "skewless"
 _APPEND = ("append",)
 _IDENTIFIER = re.compile(r"\w+")
@@ -57,7 +65,8 @@ class StreamWriter:
     """Set the options, then start.
 
     Options of its own, besides the format's: `checkpointLocation`, `path`, `badRows` ("fail" or
-    "drop"), `stateLocation` (where the state goes; by default below the checkpoint).
+    "drop"), `deadLetterPath` (where late and bad rows go), `stateLocation` (where the state goes;
+    by default below the checkpoint).
     """
 
     def __init__(self, stream: "Stream") -> None:
@@ -183,18 +192,24 @@ class StreamWriter:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
+        folders = {"checkpointLocation": checkpoint, "stateLocation": state}
         if isinstance(sink, FileSink):
-            refuse_nested_folders(
-                sink.path, {"checkpointLocation": checkpoint, "stateLocation": state}
-            )
+            refuse_nested_folders("path", sink.path, folders)
+            folders["path"] = sink.path
+        dead_letter_path = own["deadletterpath"]
+        if dead_letter_path is not None:
+            dead_letter_path = self._placed(dead_letter_path)
+            refuse_nested_folders("deadLetterPath", dead_letter_path, folders)
         refuse_foreign_progress(checkpoint, storage)
-        topology = Topology.of(self._in_mode(stream.node))
+        last = stream.node if dead_letter_path is None else with_whole_rows(stream.node)
+        topology = Topology.of(self._in_mode(last))
         engine = Engine(
             storage=storage,
             operators=topology.operators,
             upstream=topology.upstream,
             cores=stream.cores(),
             drop_bad_rows=bad_rows == "drop",
+            keep_dropped=dead_letter_path is not None,
             faults=Faults.parse(own["skewless.faults"] or "[]"),
         )
         try:
@@ -205,7 +220,8 @@ class StreamWriter:
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
-            step = Step(engine, sink, topology)
+            letters = dead_letter_path and DeadLetters(dead_letter_path, storage, topology)
+            step = Step(engine, sink, topology, letters or None)
             writer = topology.stream().writeStream.foreachBatch(step)
             writer = writer.option("checkpointLocation", checkpoint)
             if self._trigger:

@@ -133,6 +133,14 @@ class LocalJoin(LocalQuery[Batch]):
             right_slots=tuple(self._slots[RIGHT].values()),
             output=tuple(output),
             hash_is_key=False,
+            inputs={
+                side: (
+                    *((key, key_name(i)) for i, key in enumerate(self.on)),
+                    (time, TIME),
+                    *self._slots[side].items(),
+                )
+                for side, time in zip(SIDES, self.time, strict=True)
+            },
         )
         fingerprint = {"operator": "join", "on": list(self.on)}
         self.operator = JoinOperator(

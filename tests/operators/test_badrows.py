@@ -28,8 +28,8 @@ def test_null_and_far_times_are_bad(times, bad) -> None:
 
 
 def test_the_message_shows_the_first_bad_row_and_how_many_there_are() -> None:
-    columns = {"k": pa.array(["a", "b", "c"]), "v": pa.array([1, 2, None])}
-    said = str(bad_time("the left input", columns, np.array([False, True, True])))
+    rows = pa.record_batch({"k": ["a", "b", "c"], "v": [1, 2, None]})
+    said = str(bad_time("the left input", rows, np.array([False, True, True])))
     assert "the left input has a row" in said
     assert "{'k': 'b', 'v': 2} (such rows in this task: 2)" in said
     assert '.option("badRows", "drop")' in said
@@ -48,6 +48,6 @@ def test_the_message_shows_the_first_bad_row_and_how_many_there_are() -> None:
 )
 def test_values_that_python_cannot_hold_or_nobody_would_read(value, shown) -> None:
     column = pa.array([value])
-    said = str(bad_time("the input", {"v": column}, np.array([True])))
+    said = str(bad_time("the input", pa.record_batch({"v": column}), np.array([True])))
     assert shown in said
     assert len(said) < 600

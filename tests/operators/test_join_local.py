@@ -289,7 +289,12 @@ def test_a_null_time_stops_the_batch_and_names_the_row(tmp_path) -> None:
         drop_bad_rows=True,
     )
     dropping.step(0, (left, right))
-    assert dropping.progress[0]["operators"][0]["badRows"] == {"left": 1, "right": 0}
+    told = dropping.progress[0]["operators"][0]
+    assert told["badRows"] == {"left": 1, "right": 0}
+    (sample,) = told["dropped"]
+    assert sample["input"] == "left"
+    assert sample["reason"].startswith("bad row: its event time is null")
+    assert sample["row"]["a"] == 7
 
 
 def one_hot_key(size: int) -> tuple[pa.Table, pa.Table]:

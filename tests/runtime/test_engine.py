@@ -53,6 +53,7 @@ class Counting:
         names: BatchNames,
         *,
         drop_bad_rows: bool,
+        keep_dropped: bool,
         faults: Faults,
     ) -> Any:
         return {"drop_bad_rows": drop_bad_rows, "segments": state.segments}

@@ -113,6 +113,7 @@ def join(
         schema=plan.joined_schema,
         timed_by=timed or {},
         replicates=True,
+        inputs={LEFT: _dropped(inputs[0], plan.left), RIGHT: _dropped(inputs[1], plan.right)},
     )
     return Stream(node, plan.schema, left.sparkSession)
 
@@ -200,6 +201,18 @@ def _plan(
         taken.add(left.fold(shown))
         output.append(OutputColumn(shown, RIGHT, column))
         sources.append((name, right))
+    left_columns = SideColumns(
+        LEFT_CODE,
+        tuple(pair[0] for pair in keys),
+        times[0],
+        {slot: name for name, slot in left_slot.items()},
+    )
+    right_columns = SideColumns(
+        RIGHT_CODE,
+        tuple(pair[1] for pair in keys),
+        times[1],
+        {slot: name for name, slot in right_slot.items()},
+    )
     layout = Layout(
         keys=len(keys),
         left_slots=tuple(slot_name(s) for s in sorted(left_slots)),
@@ -207,6 +220,10 @@ def _plan(
         output=tuple(output),
         hash_is_key=types.hashes_one_to_one([pair[0].compared_as for pair in keys]),
         hash_from_key=types.is_one_whole_number([pair[0].compared_as for pair in keys]),
+        inputs={
+            LEFT: tuple((name, left_columns.travels_as(name)) for name in left.names),
+            RIGHT: tuple((name, right_columns.travels_as(name)) for name in right.names),
+        },
     )
     schema = types.struct(
         [(c.name, source.field(name)) for c, (name, source) in zip(output, sources, strict=True)]
@@ -214,22 +231,21 @@ def _plan(
     # Keys and times of a pair are never null, and Spark reads a column faster when it knows.
     never_null = {c.name for c in output if c.column == TIME} | set(left_keys)
     return _Plan(
-        left=SideColumns(
-            LEFT_CODE,
-            tuple(pair[0] for pair in keys),
-            times[0],
-            {slot: name for name, slot in left_slot.items()},
-        ),
-        right=SideColumns(
-            RIGHT_CODE,
-            tuple(pair[1] for pair in keys),
-            times[1],
-            {slot: name for name, slot in right_slot.items()},
-        ),
+        left=left_columns,
+        right=right_columns,
         slot_types=tuple(slot_types[i] for i in range(len(slot_types))),
         layout=layout,
         schema=schema,
         joined_schema=types.without_nulls(schema, never_null),
+    )
+
+
+def _dropped(given: Input, side: SideColumns) -> Any:
+    """The columns of a side's dropped rows: those of the input, with keys as they are compared."""
+    compared = {key.name: key.compared_as for key in side.keys}
+    kept = set(side.slots.values())
+    return types.retyped(
+        given.schema, {name: kind for name, kind in compared.items() if name not in kept}
     )
 
 

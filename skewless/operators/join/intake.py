@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
-from skewless.operators.badrows import bad_time, times_and_bad
+from skewless.operators.badrows import BAD_TIME, bad_time, times_and_bad
+from skewless.operators.dropped import Dropped
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, is_late, merged_max
 from skewless.operators.join.layout import (
     CONTROL_CODE,
@@ -21,6 +22,7 @@ from skewless.operators.join.layout import (
     TIME,
     Layout,
 )
+from skewless.operators.moments import shown_time
 from skewless.state.watermark import Delays
 
 OTHER = {LEFT: RIGHT, RIGHT: LEFT}
@@ -31,11 +33,18 @@ class Intake:
     """Counts per side over all the rows of one instance's batch."""
 
     def __init__(
-        self, layout: Layout, delays: Delays, watermark_us: int | None, drop_bad_rows: bool
+        self,
+        layout: Layout,
+        delays: Delays,
+        watermark_us: int | None,
+        dropped: Dropped,
+        *,
+        drop_bad_rows: bool,
     ) -> None:
         self._layout = layout
         self._delays = delays
         self._watermark_us = watermark_us
+        self._dropped = dropped
         self._drop_bad_rows = drop_bad_rows
         self.rows = dict.fromkeys(SIDES, 0)
         self.replicas = dict.fromkeys(SIDES, 0)
@@ -62,7 +71,8 @@ class Intake:
         late_until = is_late(side, self._watermark_us, self._delays)
         if late_until is not None:
             late = usable & (times <= late_until)
-            self.late[side] += int((home & late).sum())
+            reason = f"late: its event time is not after the watermark, {shown_time(late_until)}"
+            self.late[side] += self._drop(rows, side, home & late, reason)
             usable &= ~late
         for key in self._layout.key_columns:
             if rows.column(key).null_count:
@@ -103,18 +113,19 @@ class Intake:
         return xxhash64((key.fill_null(0) if key.null_count else key).to_numpy())
 
     def _refuse(self, rows: pa.RecordBatch, side: str, bad: npt.NDArray[np.bool_]) -> None:
-        count = int(bad.sum())
-        self.bad_rows[side] += count
-        if not count or self._drop_bad_rows:
-            return
-        # The result has the keys once, in front, under the left's names.
-        output = self._layout.output
-        columns = {
-            c.name: rows.column(key)
-            for c, key in zip(output, self._layout.key_columns, strict=False)
-        }
-        columns.update({c.name: rows.column(c.column) for c in output if c.side == side})
-        raise bad_time(f"the {side} input", columns, bad)
+        if bad.any() and not self._drop_bad_rows:
+            raise bad_time(f"the {side} input", self._layout.as_input(side, rows), bad)
+        self.bad_rows[side] += self._drop(rows, side, bad, f"bad row: {BAD_TIME}")
+
+    def _drop(
+        self, rows: pa.RecordBatch, side: str, chosen: npt.NDArray[np.bool_], reason: str
+    ) -> int:
+        """Leaves a trace of rows that go no further; gives how many they are."""
+        count = int(chosen.sum())
+        if count:
+            dropped = self._layout.as_input(side, rows).filter(pa.array(chosen))
+            self._dropped.add(side, dropped, reason)
+        return count
 
 
 def gather(

@@ -1,6 +1,9 @@
 """How the rows of both sides share one set of columns on their way to the tasks."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 # Column names between dispatch and task. Short: they are part of every Arrow batch.
 SIDE, HASH, TIME = "s", "h", "t"
@@ -45,10 +48,19 @@ class Layout:
     hash_is_key: bool
     # The hash does not travel: it is made from the one key, a whole number, when the row arrives.
     hash_from_key: bool = False
+    # Per side: (column of the input, where it travels), for messages and for rows that are dropped.
+    inputs: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
         return tuple(key_name(i) for i in range(self.keys))
+
+    def as_input(self, side: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of a side under the names that its user knows."""
+        columns = dict(self.inputs[side])
+        return pa.RecordBatch.from_arrays(
+            [rows.column(c) for c in columns.values()], names=list(columns)
+        )
 
     def stored_columns(self, side: str) -> tuple[str, ...]:
         """What is kept of a row of this side."""

@@ -78,6 +78,7 @@ class JoinOperator:
         *,
         drop_bad_rows: bool,
         faults: Faults,
+        keep_dropped: bool = False,
     ) -> JoinTask:
         keep = self.bounds.keep_from_us(state.watermark_us, self.delays)
         return JoinTask(
@@ -92,6 +93,7 @@ class JoinOperator:
             segments=state.segments,
             merges=tuple(choose_merges(state.segments, keep, self.bounds.window_us(self.delays))),
             drop_bad_rows=drop_bad_rows,
+            keep_dropped=keep_dropped,
             detail=detail_of(self.policy),
             faults=faults,
             limits=self.limits,

@@ -16,6 +16,7 @@ from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
+from skewless.operators.dropped import Dropped
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.chunks import Chunks, Limits
 from skewless.operators.join.intake import OTHER, Intake, gather, without_control
@@ -44,6 +45,7 @@ class JoinTask:
     segments: tuple[Segment, ...]
     merges: tuple[Merge, ...]
     drop_bad_rows: bool
+    keep_dropped: bool = False
     detail: Detail = STANDING_OUT
     faults: Faults = field(default_factory=Faults)
     limits: Limits = field(default_factory=Limits)
@@ -77,7 +79,14 @@ class _Execution:
         # The order of arrival decides how rows of equal time lie, and how a large input falls into
         # pieces: a report must name only files that its own run has written.
         self._nonce = uuid.uuid4().hex[:8]
-        self._intake = Intake(task.layout, task.delays, task.watermark_us, task.drop_bad_rows)
+        self._dropped = Dropped(task.storage, task.names, keep=task.keep_dropped)
+        self._intake = Intake(
+            task.layout,
+            task.delays,
+            task.watermark_us,
+            self._dropped,
+            drop_bad_rows=task.drop_bad_rows,
+        )
         self._matches = 0
         self._counts = TaskCounts(task.route.partitions, task.detail)
         self._written: list[Segment] = []
@@ -95,6 +104,7 @@ class _Execution:
             assert instance is not None, "every row names the instance where its task does not"
             sorted_runs = {side: self._intake.sort(rows, side) for side in SIDES}
             del rows
+            self._dropped.flush(instance)
             arrived = _Arrived(
                 {side: runs[0] for side, runs in sorted_runs.items()},
                 {side: runs[1] for side, runs in sorted_runs.items()},
@@ -267,6 +277,8 @@ class _Execution:
             replaced=replaced,
             partitions=self._counts.partitions(),
             hot_keys=self._counts.hot_keys(),
+            dropped=self._dropped.samples,
+            dropped_files=self._dropped.files,
         )
 
 

@@ -3,6 +3,8 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument, check_parameters
@@ -105,21 +107,35 @@ def keyed(
         },
         mode=mode,
     )
-    rows = KeyedRows(names, at, layout.payload)
     result = types.spark_schema("process", operator.output_schema)
     if windows is not None and isinstance(work, Count | Agg):
         is_session = isinstance(windows, SessionWindow)
         result = types.with_window(result, windows.column, is_session=is_session)
     if (repeated := given.first_repeated(result.names)) is not None:
         raise bad_argument("process", repeated, "output names of which each is there once")
-    node = Node(
+    return Stream(_node(df, operator, given, result, timed=timed), result, df.sparkSession)
+
+
+def _node(
+    df: "DataFrame | Stream",
+    operator: KeyedOperator,
+    given: Input,
+    result: "T.StructType",
+    *,
+    timed: bool,
+) -> Node:
+    layout = operator.layout
+    rows = KeyedRows(layout.by, layout.time, layout.payload)
+    wider = replace(operator, layout=layout.with_all_columns())
+    return Node(
         operator=operator,
         children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
         rows=rows if isinstance(df, Stream) else only,
         schema=result,
         timed_by={INPUT: 0} if timed else {},
+        inputs={INPUT: given.schema},
+        whole=partial(_node, df, wider, given, result, timed=timed),
     )
-    return Stream(node, result, df.sparkSession)
 
 
 def _delay(watermark: Any, own: OwnWatermark, process: Process, windows: Window) -> int | None:

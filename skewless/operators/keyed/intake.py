@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from skewless.kernels.groups import Mask, without_negative_zero
 from skewless.kernels.ordering import HashArray, TimeArray
-from skewless.operators.badrows import bad_time, times_and_bad
+from skewless.operators.badrows import BAD_TIME, bad_time, times_and_bad
+from skewless.operators.dropped import Dropped
 from skewless.operators.join.intake import gather, without_control
 from skewless.operators.join.layout import INSTANCE, SIDE
-from skewless.operators.keyed.layout import HASH, TIME, Layout
+from skewless.operators.keyed.layout import HASH, INPUT, TIME, Layout
 from skewless.operators.keyed.lifetimes import Lifetimes
+from skewless.operators.moments import shown_time
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Intake:
         layout: Layout,
         lifetimes: Lifetimes,
         closed_us: int | None,
+        dropped: Dropped,
         *,
         drop_bad_rows: bool,
         drop_null_keys: bool,
@@ -43,6 +46,7 @@ class Intake:
         self._layout = layout
         self._lifetimes = lifetimes
         self._closed_us = closed_us  # windows that end here or before are closed; None: none is
+        self._dropped = dropped
         self._drop_bad_rows = drop_bad_rows
         self._drop_null_keys = drop_null_keys
         self._reads_time = reads_time  # else an operator upstream tells how far time has come
@@ -79,7 +83,7 @@ class Intake:
         late = self._late(times)
         if late is not None:
             late &= usable
-            self.late += int(late.sum())
+            self.late += self._drop(columns, late, self._late_reason)
             usable &= ~late
         if self._drop_null_keys:
             null = usable & self._any_null_key(columns)
@@ -108,12 +112,24 @@ class Intake:
         return None if closing is None else closing <= closed
 
     def _refuse(self, columns: pa.RecordBatch, bad: Mask) -> None:
-        count = int(bad.sum())
-        self.bad_rows += count
-        if not count or self._drop_bad_rows:
-            return
-        shown = {name: columns.column(c) for name, c in self._layout.sources.items()}
-        raise bad_time("the input", shown, bad)
+        if bad.any() and not self._drop_bad_rows:
+            raise bad_time("the input", self._layout.as_input(columns), bad)
+        self.bad_rows += self._drop(columns, bad, f"bad row: {BAD_TIME}")
+
+    @property
+    def _late_reason(self) -> str:
+        mark = shown_time(self._closed_us)
+        if self._lifetimes.window is None:
+            return f"late: its event time is not after the watermark, {mark}"
+        return f"late: its window ends at or before the watermark, {mark}"
+
+    def _drop(self, columns: pa.RecordBatch, chosen: Mask, reason: str) -> int:
+        """Leaves a trace of rows that go no further; gives how many they are."""
+        count = int(chosen.sum())
+        if count:
+            rows = self._layout.as_input(columns).filter(pa.array(chosen))
+            self._dropped.add(INPUT, rows, reason)
+        return count
 
     def _any_null_key(self, columns: pa.RecordBatch) -> Mask:
         null = np.zeros(columns.num_rows, np.bool_)

@@ -1,6 +1,6 @@
 """The columns of a keyed operator: as the user names them, on their way, and in the state."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -88,6 +88,18 @@ class Layout:
         """What a task takes in, but for the hash, under its short names."""
         names = (self.time, *self.by, *self.payload)
         return pa.schema([(self.sources[n], self.schema.field(n).type) for n in names])
+
+    def with_all_columns(self) -> "Layout":
+        """The same, with all columns of the input on their way."""
+        named = (*self.by, self.time)
+        return replace(self, payload=tuple(n for n in self.schema.names if n not in named))
+
+    def as_input(self, columns: pa.RecordBatch) -> pa.RecordBatch:
+        """Travelling rows under the names that their user knows, in the order of the input."""
+        names = [name for name in self.schema.names if name in self.sources]
+        return pa.RecordBatch.from_arrays(
+            [columns.column(self.sources[name]) for name in names], names=names
+        )
 
     @property
     def key_fields(self) -> list[pa.Field]:

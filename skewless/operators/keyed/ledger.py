@@ -15,6 +15,7 @@ from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
+from skewless.operators.dropped import Dropped
 from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.intake import Intake
 from skewless.operators.keyed.layout import DUE, INPUT
@@ -88,7 +89,7 @@ class Ledger:
                 ),
             )
 
-    def close(self, instance: int, intake: Intake) -> None:
+    def close(self, instance: int, intake: Intake, dropped: Dropped) -> None:
         """Leaves the report behind: the batch is done."""
         report = Report(
             instance=instance,
@@ -106,6 +107,8 @@ class Ledger:
             replaced=self._replaced,
             partitions=self._counts.partitions(),
             hot_keys=self._counts.hot_keys(),
+            dropped=dropped.samples,
+            dropped_files=dropped.files,
         )
         write_report(self._storage, self._names.report(instance), report)
 

@@ -133,6 +133,7 @@ class KeyedOperator:
         *,
         drop_bad_rows: bool,
         faults: Faults,
+        keep_dropped: bool = False,
     ) -> KeyedTask:
         """The first half of a batch: what is done with its rows."""
         keep = self.lifetimes.keep_from_us(state.watermark_us)
@@ -153,6 +154,7 @@ class KeyedOperator:
             segments=state.segments,
             merges=tuple(choose_merges(live, keep, self.lifetimes.kept_us())),
             drop_bad_rows=drop_bad_rows,
+            keep_dropped=keep_dropped,
             detail=detail_of(self._policy),
             faults=faults,
             limits=self.limits,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from skewless.load.heavy import STANDING_OUT, Detail
+from skewless.operators.dropped import Dropped
 from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.aggregating import Aggregating
 from skewless.operators.keyed.calling import Calling
@@ -43,6 +44,7 @@ class KeyedTask:
     segments: tuple[Segment, ...]
     merges: tuple[Merge, ...]
     drop_bad_rows: bool
+    keep_dropped: bool = False
     detail: Detail = STANDING_OUT
     faults: Faults = field(default_factory=Faults)
     limits: Limits = field(default_factory=Limits)
@@ -63,10 +65,12 @@ class KeyedTask:
 
         `instance` is None where only the rows can tell: then every row carries it.
         """
+        dropped = Dropped(self.storage, self.names, keep=self.keep_dropped)
         intake = Intake(
             self.layout,
             self.lifetimes,
             self.closed_us,
+            dropped,
             drop_bad_rows=self.drop_bad_rows,
             drop_null_keys=isinstance(self.process, SelfJoin),
             reads_time=INPUT not in self.delays.given,
@@ -83,9 +87,10 @@ class KeyedTask:
             self.faults.reach("in_task", self.names.batch)
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
+            dropped.flush(instance)
             ledger.count_rows(rows.hashes)
             yield from work.take(instance, rows, last)
         assert instance is not None, "an empty instance is told which one it is"
         yield from work.finish(instance)
         ledger.merge(instance, self.merges, work.combine)
-        ledger.close(instance, intake)
+        ledger.close(instance, intake, dropped)

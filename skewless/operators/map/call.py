@@ -14,6 +14,7 @@ from skewless.operators.durations import parse_duration_us
 from skewless.operators.map.function import MapFunction, is_coroutine_function
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.operator import MapOperator
+from skewless.operators.map.task import INPUT
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
 from skewless.planning.leastwork import LeastWork
@@ -90,6 +91,7 @@ def map(
         rows=rows if isinstance(df, Stream) else only,
         schema=shown,
         keeps_time=True,
+        inputs={INPUT: given.schema},
     )
     return Stream(node, shown, df.sparkSession)
 

@@ -13,6 +13,7 @@ from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.task import INPUT, MapTask
+from skewless.operators.progress import dropped_samples
 from skewless.planning.shuffle.policy import InstanceWork, ShufflePolicy
 from skewless.routing.partitions import round_robin
 from skewless.routing.route import Route
@@ -65,6 +66,7 @@ class MapOperator:
         *,
         drop_bad_rows: bool,
         faults: Faults,
+        keep_dropped: bool = False,
     ) -> MapTask:
         """The task of a batch; its `assign` is what runs on the input partitions before it."""
         dealing = self.policy.dealing(state.planner["memory"], state.route.instances)
@@ -77,6 +79,7 @@ class MapOperator:
             assign=AssignTask(dealing, names.batch),
             blank=self.policy.blank(),
             drop_bad_rows=drop_bad_rows,
+            keep_dropped=keep_dropped,
             faults=faults,
         )
 
@@ -105,6 +108,7 @@ class MapOperator:
             "rows": sum(r.rows[INPUT] for r in reports),
             "outputRows": sum(r.matches for r in reports),
             "badRows": sum(r.bad_rows[INPUT] for r in reports),
+            "dropped": dropped_samples(reports),
             "load": {
                 "busyMs": [round(b, 3) for b in busy],
                 "wallMs": [round(r.wall_ms, 3) for r in by_instance],

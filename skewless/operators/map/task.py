@@ -12,6 +12,7 @@ from skewless.errors import SkewlessError
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.load.sketches import CostSketch, Hashes
+from skewless.operators.dropped import Dropped
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
@@ -46,6 +47,7 @@ class MapTask:
     assign: AssignTask  # what sends rows here, and what it thinks that they cost
     blank: CostSketch | None  # None: nothing has to be learned
     drop_bad_rows: bool
+    keep_dropped: bool = False
     faults: Faults = field(default_factory=Faults)
     clock: Callable[[], float] = time.perf_counter
 
@@ -75,6 +77,8 @@ class _Execution:
         self._wall = task.clock()
         self._cpu = time.process_time()
         self._sketch = task.blank
+        self._dropped = Dropped(task.storage, task.names, keep=task.keep_dropped)
+        self._input: pa.Schema | None = None
         self._rows = self._bad_rows = self._output_rows = 0
         self._busy_ms = self._estimated_ms = 0.0
 
@@ -86,7 +90,10 @@ class _Execution:
             self._output_rows += result.num_rows
             if result.num_rows:
                 yield result
+            if self._instance is not None:
+                self._dropped.flush(self._instance)
         assert self._instance is not None, "an empty instance is told which one it is"
+        self._dropped.flush(self._instance)
         write_report(task.storage, task.names.report(self._instance), self._report(self._instance))
 
     def _unpacked(
@@ -97,6 +104,7 @@ class _Execution:
             task.faults.reach("in_task", task.names.batch)
             rows, hashes, named = task.layout.unpack(batch)
             self._instance = named if self._instance is None else self._instance
+            self._input = rows.schema
             self._rows += rows.num_rows
             if rows.num_rows:
                 yield rows, hashes
@@ -200,6 +208,9 @@ class _Execution:
         """Drops the row, or stops the batch."""
         self._bad_rows += 1
         if self._task.drop_bad_rows:
+            if self._dropped.wants_more:
+                rows = pa.RecordBatch.from_pylist([row.values], self._input)
+                self._dropped.add(INPUT, rows, f"bad row: {what}")
             return ()
         shown = repr(row.values)
         if len(shown) > _SHOWN:
@@ -238,4 +249,6 @@ class _Execution:
                 "estimatedMs": self._estimated_ms,
                 "sketch": None if self._sketch is None else self._sketch.to_json(),
             },
+            dropped=self._dropped.samples,
+            dropped_files=self._dropped.files,
         )
