@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from skewless.errors import SkewlessError, bad_argument, check_parameters
 from skewless.operators.durations import parse_duration_us
+from skewless.runtime.claim import Claim
 from skewless.runtime.engine import Engine
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
@@ -39,7 +40,9 @@ from skewless.runtime.step import Step
 from skewless.runtime.topology import Node, Topology
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
+from skewless.state.location import check_shared
 from skewless.state.lock import DirectoryLock
+from skewless.state.naming import is_plain_name
 from skewless.state.storage import StateError, Storage
 
 if TYPE_CHECKING:
@@ -177,7 +180,8 @@ class StreamWriter:
         stream = self._stream
         own = self._own_options()
         sink = self._sink(own["path"])
-        checkpoint = self._placed(self._checkpoint(own["checkpointlocation"]))
+        given = self._checkpoint(own["checkpointlocation"])
+        checkpoint = self._placed("checkpointLocation", given)
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
@@ -188,6 +192,9 @@ class StreamWriter:
                 sink.path, {"checkpointLocation": checkpoint, "stateLocation": state}
             )
         refuse_foreign_progress(checkpoint, storage)
+        claim = Claim(sink.path, checkpoint, storage) if isinstance(sink, FileSink) else None
+        if claim is not None:
+            claim.check()
         topology = Topology.of(self._in_mode(stream.node))
         engine = Engine(
             storage=storage,
@@ -205,6 +212,8 @@ class StreamWriter:
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
+            if claim is not None:
+                claim.hold()
             step = Step(engine, sink, topology)
             writer = topology.stream().writeStream.foreachBatch(step)
             writer = writer.option("checkpointLocation", checkpoint)
@@ -270,17 +279,18 @@ class StreamWriter:
             if name == "text":
                 refuse_more_than_a_text(self._stream.schema, self._partition_by)
             refuse_unknown_format(name, self._stream.session)
-            path = self._placed(path)
+            path = self._placed("path", path)
             refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
         refuse_unknown_format(self._format, self._stream.session)
         return FormatSink(self._format, path, options, self._partition_by)
 
-    def _placed(self, path: str) -> str:
+    def _placed(self, option: str, path: str) -> str:
         """The same folder for Spark and for us: Java may have been started in another one.
 
         On a cluster a relative path is relative to whatever its file system says.
         """
+        check_shared(option, path)
         is_local = (self._stream.session.conf.get("spark.master", "") or "").startswith("local")
         return Storage(path).absolute().uri if is_local else path
 
@@ -290,6 +300,12 @@ class StreamWriter:
         default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
         if default:
             folder = self._query_name or uuid.uuid4().hex
+            if not is_plain_name(folder):
+                takes = (
+                    r"a name without / and \ that is not '..': it is the name of the folder below "
+                    "spark.sql.streaming.checkpointLocation; or set the option checkpointLocation"
+                )
+                raise bad_argument("queryName", folder, takes)
             return f"{default.rstrip('/')}/{folder}"
         if self._function is not None or self._format.lower() in TEMPORARY_CHECKPOINT:
             folder = tempfile.mkdtemp(prefix="skewless-")

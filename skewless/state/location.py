@@ -26,7 +26,7 @@ def open_location(location: str) -> tuple[fs.FileSystem, str]:
     """
     local = _local_path(location)
     if local is not None:
-        return fs.LocalFileSystem(), local
+        return fs.LocalFileSystem(), local.rstrip("/")
     scheme, host, rest = _URI.fullmatch(location).groups("")  # type: ignore[union-attr]
     path, mark, options = rest.partition("?")
     scheme = _PYARROW_SCHEMES.get(scheme, scheme)

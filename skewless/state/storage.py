@@ -120,7 +120,7 @@ class Storage:
         return self._names(directory, fs.FileType.Directory)
 
     def _names(self, directory: str, kind: fs.FileType) -> set[str]:
-        selector = fs.FileSelector(self.path(directory), allow_not_found=True)
+        selector = fs.FileSelector(self.path(directory).rstrip("/"), allow_not_found=True)
         with self._naming(directory, "list"):
             infos = self._opened[0].get_file_info(selector)
         return {i.base_name for i in infos if i.type == kind}

@@ -1,4 +1,4 @@
-"""Random bit flips in the files of a real checkpoint: each is refused, with the name of the file."""
+"""Random bit flips in the files of a real checkpoint: each is refused, and the file is named."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
