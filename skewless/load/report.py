@@ -1,14 +1,13 @@
 """The report a task leaves behind: what it saw, what it did, what it cost."""
 
-import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from skewless.state.dropped import DroppedFile
+from skewless.state.naming import REPORTS
+from skewless.state.sealed import seal, unseal
 from skewless.state.segment import Segment
-from skewless.state.storage import MissingFileError, Storage
-
-DIRECTORY = "reports"
+from skewless.state.storage import MissingFileError, StateError, Storage
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,20 @@ class Report:
 
 
 def write_report(storage: Storage, name: str, report: Report) -> None:
-    storage.write_bytes(f"{DIRECTORY}/{name}", json.dumps(report.to_json()).encode())
+    storage.write_bytes(f"{REPORTS}/{name}", seal(report.to_json()))
 
 
 def read_report(storage: Storage, name: str) -> Report | None:
     """The report of a task, or None where the task has not run to its end."""
+    place = f"{REPORTS}/{name}"
     try:
-        content = storage.read_bytes(f"{DIRECTORY}/{name}")
+        content = storage.read_bytes(place)
     except MissingFileError:
         return None
-    return Report.from_json(json.loads(content))
+    try:
+        return Report.from_json(unseal(content))
+    except (KeyError, TypeError, ValueError) as failure:
+        raise StateError(
+            f"{storage.path(place)}: the report of a task cannot be read ({failure}); nothing of "
+            "the batch was committed: start the query again to run it once more"
+        ) from failure

@@ -21,6 +21,8 @@ def explain_balance(records: Sequence[dict[str, Any]]) -> str:
         lines += _map_loads(operator) if operator["operator"] == "map" else _loads(operator)
     lines += ["", f"Last {min(_ROUNDS, len(records))} rounds:"]
     for record in records[-_ROUNDS:]:
+        if "damaged" in record:
+            lines.append(f"  batch {record['batchId']}: {record['damaged']}")
         lines += [_round(record["batchId"], operator) for operator in record["operators"]]
     lines += explain_dropped(records[-_ROUNDS:])
     return "\n".join(lines)

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
-from skewless.load import report as reports_of
 from skewless.load.report import Report, read_report
-from skewless.state import commit as commits_of
-from skewless.state import dropped as dropped_of
-from skewless.state import segment as segments_of
 from skewless.state.commit import (
+    KEPT_WHOLE,
     CheckpointError,
     Commit,
     CommitLog,
@@ -20,8 +17,8 @@ from skewless.state.commit import (
 )
 from skewless.state.dropped import DroppedFile
 from skewless.state.faults import Faults
-from skewless.state.naming import BatchNames, batch_of
-from skewless.state.storage import StateError, Storage, is_temporary
+from skewless.state.naming import COMMITS, DROPPED, REPORTS, SEGMENTS, BatchNames, own_files
+from skewless.state.storage import StateError, Storage
 
 # How many commit files stay as the record of progress, as Spark keeps its own.
 _PROGRESS_KEPT = 100
@@ -116,12 +113,11 @@ class Engine:
 
     def open(self) -> None:
         """Prepares the directory and refuses one that belongs to another query."""
-        directories = [commits_of.DIRECTORY, segments_of.DIRECTORY, reports_of.DIRECTORY]
-        if self.keep_dropped:
-            directories.append(dropped_of.DIRECTORY)
+        directories = (COMMITS, SEGMENTS, REPORTS, *([DROPPED] if self.keep_dropped else []))
         for directory in directories:
             self.storage.make_directory(directory)
-        probe = f"{reports_of.DIRECTORY}/writable-{uuid.uuid4().hex}"
+        # Named as a report, so that recovery removes what a process that dies here leaves behind.
+        probe = f"{REPORTS}/{BatchNames(0, 0, uuid.uuid4().hex).report(0)}"
         self.storage.write_bytes(probe, b"")
         self.storage.delete(probe)
         committed = self._log.batches()
@@ -155,9 +151,8 @@ class Engine:
         """The instances of an operator whose task has not run to its end."""
         part = attempt.parts[operator]
         instances = range(part.state.route.instances)
-        directory = reports_of.DIRECTORY
         return [
-            i for i in instances if not self.storage.exists(f"{directory}/{part.names.report(i)}")
+            i for i in instances if not self.storage.exists(f"{REPORTS}/{part.names.report(i)}")
         ]
 
     def settle(self, attempt: Attempt, operator: int = 0) -> Settled:
@@ -178,7 +173,7 @@ class Engine:
         if len(reports) < len(found):
             lost = found.index(None)
             raise StateError(
-                f"{self.storage.path(reports_of.DIRECTORY)}: instance {lost} left no report of "
+                f"{self.storage.path(REPORTS)}: instance {lost} left no report of "
                 f"batch {attempt.batch}; is the directory shared by all executors?"
             )
         given = {
@@ -242,34 +237,30 @@ class Engine:
             before = self._log.load(batch - 1)
             check_fingerprint(before, self._fingerprint, self.storage.uri)
         kept = before.segment_names()
-        for older in range(batch - commits_of.KEPT_WHOLE, batch - 1):
+        for older in range(batch - KEPT_WHOLE, batch - 1):
             if older in committed:
                 kept |= self._log.load(older).segment_names()
-        for name in self.storage.list(segments_of.DIRECTORY):
+        for name in own_files(self.storage, SEGMENTS):
             if name not in kept:
-                self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
-        for name in self.storage.list(reports_of.DIRECTORY):
-            self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
-        for name in self.storage.list(dropped_of.DIRECTORY):
-            self.storage.delete(f"{dropped_of.DIRECTORY}/{name}")
-        for name in self.storage.list(commits_of.DIRECTORY):
-            if is_temporary(name):
-                self.storage.delete(f"{commits_of.DIRECTORY}/{name}")
+                self.storage.delete(f"{SEGMENTS}/{name}")
+        for directory in (REPORTS, DROPPED):
+            for name in own_files(self.storage, directory):
+                self.storage.delete(f"{directory}/{name}")
+        for name, file in own_files(self.storage, COMMITS).items():
+            if file.is_temporary:
+                self.storage.delete(f"{COMMITS}/{name}")
         return before
 
     def _collect_garbage(self, attempt: Attempt, commit: Commit) -> None:
         """Deletes what neither this commit nor the one before it needs."""
         kept = commit.segment_names() | attempt.before.segment_names()
-        for name in self.storage.list(segments_of.DIRECTORY):
-            # Also what runs of a task have left that were not the last: a retry, a second action.
-            if name not in kept and batch_of(name) <= attempt.batch:
-                self.storage.delete(f"{segments_of.DIRECTORY}/{name}")
-        for name in self.storage.list(reports_of.DIRECTORY):
-            # Also what a task has told that ended after its twin was taken.
-            if batch_of(name) <= attempt.batch:
-                self.storage.delete(f"{reports_of.DIRECTORY}/{name}")
-        if self.keep_dropped:
-            for name in self.storage.list(dropped_of.DIRECTORY):
-                if batch_of(name) <= attempt.batch:
-                    self.storage.delete(f"{dropped_of.DIRECTORY}/{name}")
+        for name, file in own_files(self.storage, SEGMENTS).items():
+            # Also files of superseded task runs: a retry, a second action.
+            if name not in kept and file.batch <= attempt.batch:
+                self.storage.delete(f"{SEGMENTS}/{name}")
+        for directory in (REPORTS, *([DROPPED] if self.keep_dropped else [])):
+            # Also late reports of duplicate tasks.
+            for name, file in own_files(self.storage, directory).items():
+                if file.batch <= attempt.batch:
+                    self.storage.delete(f"{directory}/{name}")
         self._log.delete(attempt.batch - _PROGRESS_KEPT)

@@ -8,7 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 from skewless.observe.balance import explain_balance
-from skewless.state.commit import CommitLog
+from skewless.state.commit import CheckpointError, CommitLog
 from skewless.state.lock import DirectoryLock
 
 _EXPLAINED = 10
@@ -85,7 +85,7 @@ class Query:
     def explainBalance(self) -> None:  # noqa: N802 - named like explain
         """Prints how the load is spread over the instances, what was moved lately, and why."""
         batches = self._log.batches()[-_EXPLAINED:]
-        records = [r["progress"] for b in batches if (r := self._log.record(b)) is not None]
+        records = [p for b in batches if (p := _progress(self._log, b)) is not None]
         print(explain_balance(records))  # noqa: T201 - as explain does
 
     def _settle(self) -> None:
@@ -96,9 +96,20 @@ class Query:
     def _with_skewless(self, progress: Any) -> Any:
         batch = progress["batchId"]
         # An idle trigger reports the batch to come: the last one done is what can be told.
-        record = self._log.record(batch) or self._log.record(batch - 1)
-        progress["skewless"] = None if record is None else record["progress"]
+        progress["skewless"] = _progress(self._log, batch) or _progress(self._log, batch - 1)
         return progress
+
+
+def _progress(log: CommitLog, batch: int) -> dict[str, Any] | None:
+    """What the commit of a batch tells; None where there is none.
+
+    Nothing is computed from it, so a damaged commit is shown as such and stops nobody.
+    """
+    try:
+        record = log.record(batch)
+    except CheckpointError as failure:
+        return {"batchId": batch, "operators": [], "durationMs": {}, "damaged": str(failure)}
+    return None if record is None else record["progress"]
 
 
 def _release_at_end(query: StreamingQuery, lock: DirectoryLock) -> None:

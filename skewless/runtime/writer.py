@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from skewless.errors import SkewlessError, bad_argument, check_parameters
 from skewless.operators.durations import parse_duration_us
+from skewless.runtime.claim import Claim
 from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.engine import Engine
 from skewless.runtime.inputs import is_case_sensitive
@@ -40,7 +41,9 @@ from skewless.runtime.step import Step
 from skewless.runtime.topology import Node, Topology, with_whole_rows
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
+from skewless.state.location import check_shared
 from skewless.state.lock import DirectoryLock
+from skewless.state.naming import is_plain_name
 from skewless.state.storage import StateError, Storage
 
 if TYPE_CHECKING:
@@ -186,7 +189,8 @@ class StreamWriter:
         stream = self._stream
         own = self._own_options()
         sink = self._sink(own["path"])
-        checkpoint = self._placed(self._checkpoint(own["checkpointlocation"]))
+        given = self._checkpoint(own["checkpointlocation"])
+        checkpoint = self._placed("checkpointLocation", given)
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
@@ -198,9 +202,19 @@ class StreamWriter:
             folders["path"] = sink.path
         dead_letter_path = own["deadletterpath"]
         if dead_letter_path is not None:
-            dead_letter_path = self._placed(dead_letter_path)
+            dead_letter_path = self._placed("deadLetterPath", dead_letter_path)
             refuse_nested_folders("deadLetterPath", dead_letter_path, folders)
         refuse_foreign_progress(checkpoint, storage)
+        claims = [
+            Claim(option, folder, checkpoint, storage)
+            for option, folder in (
+                ("path", sink.path if isinstance(sink, FileSink) else None),
+                ("deadLetterPath", dead_letter_path),
+            )
+            if folder is not None
+        ]
+        for claim in claims:
+            claim.check()
         last = stream.node if dead_letter_path is None else with_whole_rows(stream.node)
         topology = Topology.of(self._in_mode(last))
         engine = Engine(
@@ -220,6 +234,8 @@ class StreamWriter:
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
+            for claim in claims:
+                claim.hold()
             letters = dead_letter_path and DeadLetters(dead_letter_path, storage, topology)
             step = Step(engine, sink, topology, letters or None)
             writer = topology.stream().writeStream.foreachBatch(step)
@@ -286,17 +302,18 @@ class StreamWriter:
             if name == "text":
                 refuse_more_than_a_text(self._stream.schema, self._partition_by)
             refuse_unknown_format(name, self._stream.session)
-            path = self._placed(path)
+            path = self._placed("path", path)
             refuse_sparks_own(path)
             return FileSink(name, path, options, self._partition_by)
         refuse_unknown_format(self._format, self._stream.session)
         return FormatSink(self._format, path, options, self._partition_by)
 
-    def _placed(self, path: str) -> str:
+    def _placed(self, option: str, path: str) -> str:
         """The same folder for Spark and for us: Java may have been started in another one.
 
         On a cluster a relative path is relative to whatever its file system says.
         """
+        check_shared(option, path)
         is_local = (self._stream.session.conf.get("spark.master", "") or "").startswith("local")
         return Storage(path).absolute().uri if is_local else path
 
@@ -306,6 +323,12 @@ class StreamWriter:
         default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
         if default:
             folder = self._query_name or uuid.uuid4().hex
+            if not is_plain_name(folder):
+                takes = (
+                    r"a name without / and \ that is not '..': it is the name of the folder below "
+                    "spark.sql.streaming.checkpointLocation; or set the option checkpointLocation"
+                )
+                raise bad_argument("queryName", folder, takes)
             return f"{default.rstrip('/')}/{folder}"
         if self._function is not None or self._format.lower() in TEMPORARY_CHECKPOINT:
             folder = tempfile.mkdtemp(prefix="skewless-")

@@ -6,11 +6,12 @@ from typing import Any
 
 from skewless.errors import SkewlessError
 from skewless.routing.route import Route
+from skewless.state.naming import COMMITS, commit_name, own_files
+from skewless.state.sealed import DamagedError, UnsealedError, seal, unseal
 from skewless.state.segment import Segment
-from skewless.state.storage import MissingFileError, StateError, Storage
+from skewless.state.storage import MissingFileError, Storage
 
-FORMAT = 2
-DIRECTORY = "commits"
+FORMAT = 3
 # Replaying a batch needs the commit before it, so two commits are kept whole. Older commit files
 # stay for a while as the record of progress, without their segments.
 KEPT_WHOLE = 2
@@ -89,17 +90,15 @@ class CommitLog:
 
     def publish(self, commit: Commit) -> None:
         """Makes a commit real, in one atomic step; a replayed batch replaces its own."""
-        content = json.dumps(commit.to_json(), separators=(",", ":")).encode()
-        self.storage.write_bytes(_name(commit.batch), content)
+        self.storage.write_bytes(_name(commit.batch), seal(commit.to_json()))
 
     def batches(self) -> list[int]:
         """The batches that have a commit, in order."""
-        names = self.storage.list(DIRECTORY)
-        stems = [n.removesuffix(".json") for n in names if n.endswith(".json")]
-        return sorted(int(s) for s in stems if s.isdecimal())
+        files = own_files(self.storage, COMMITS).values()
+        return sorted(file.batch for file in files if not file.is_temporary)
 
     def load(self, batch: int) -> Commit:
-        """The commit of a batch; an error names the file that is missing or unreadable."""
+        """The commit of a batch; an error names the file that is missing or damaged."""
         record = self.record(batch)
         if record is None:
             raise CheckpointError(
@@ -107,33 +106,40 @@ class CommitLog:
                 "Spark's offset log goes on after it; the checkpoint is incomplete: restore it, or "
                 "start over with a new checkpointLocation"
             )
-        if record.get("format") != FORMAT:
-            raise CheckpointError(
-                f"{self.storage.path(_name(batch))}: the checkpoint has format "
-                f"{record.get('format')!r}, this version of Skewless reads format {FORMAT}; go on "
-                "with the version that wrote it, or start over with a new checkpointLocation"
-            )
         try:
-            return Commit.from_json(record)
+            commit = Commit.from_json(record)
         except (KeyError, TypeError, ValueError) as failure:
             raise self._unreadable(batch, failure) from failure
+        if commit.batch != batch:
+            raise self._unreadable(batch, ValueError(f"it is that of batch {commit.batch}"))
+        return commit
 
     def record(self, batch: int) -> dict[str, Any] | None:
-        """The commit file as it is, or None where there is none."""
+        """What a commit file holds, its checksum compared; None where there is none."""
         try:
-            record: Any = json.loads(self.storage.read_bytes(_name(batch)))
+            content = self.storage.read_bytes(_name(batch))
         except MissingFileError:
             return None
-        except ValueError as failure:
-            if isinstance(failure, StateError):
-                raise
+        try:
+            record = unseal(content)
+        except UnsealedError as failure:
+            self._check_format(batch, _unsealed_format(content))
             raise self._unreadable(batch, failure) from failure
-        if not isinstance(record, dict):
-            raise self._unreadable(batch, TypeError("it holds no record"))
+        except DamagedError as failure:
+            raise self._unreadable(batch, failure) from failure
+        self._check_format(batch, record.get("format"))
         return record
 
     def delete(self, batch: int) -> None:
         self.storage.delete(_name(batch))
+
+    def _check_format(self, batch: int, found: Any) -> None:
+        if found != FORMAT:
+            raise CheckpointError(
+                f"{self.storage.path(_name(batch))}: the checkpoint has format {found!r}, this "
+                f"version of Skewless reads format {FORMAT}; go on with the version that wrote it, "
+                "or start over with a new checkpointLocation"
+            )
 
     def _unreadable(self, batch: int, failure: Exception) -> CheckpointError:
         return CheckpointError(
@@ -170,5 +176,14 @@ def _differences(old: Any, new: Any, where: str) -> list[str]:
     return [f"{where} was {json.dumps(old)} and is now {json.dumps(new)}"]
 
 
+def _unsealed_format(content: bytes) -> Any:
+    """The format of a commit without a checksum: older ones had none."""
+    try:
+        record = json.loads(content)
+    except ValueError:
+        return FORMAT
+    return record.get("format") if isinstance(record, dict) else FORMAT
+
+
 def _name(batch: int) -> str:
-    return f"{DIRECTORY}/{batch:012d}.json"
+    return f"{COMMITS}/{commit_name(batch)}"

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skewless.errors import bad_argument
 from skewless.kernels.runs import SortedRun
 from skewless.routing.partitions import as_bitmap, bitmap_meets, partition_of
+from skewless.state.naming import SEGMENTS, is_plain_name
 from skewless.state.storage import MissingFileError, StateError, Storage
 
-DIRECTORY = "segments"
 HASH_COLUMN = "h"
 # 64-byte aligned, uncompressed buffers: what can be mapped is used as it lies on the disk.
 _OPTIONS = pa.ipc.IpcWriteOptions(use_threads=False)
@@ -42,6 +43,12 @@ class Segment:
     mixed_keys: bool
     checksum: int  # CRC-32 of the file
     marks: str | None = None  # file of match marks, for joins that must know who never matched
+
+    def __post_init__(self) -> None:
+        for field, name in (("name", self.name), ("marks", self.marks)):
+            # A record that names a file elsewhere must not make us read it.
+            if not is_plain_name(name) and (field, name) != ("marks", None):
+                raise bad_argument(field, name, "the name of a file, without a folder")
 
     def meets(self, partitions: frozenset[int]) -> bool:
         """Whether any row may be of these partitions."""
@@ -75,7 +82,7 @@ def write_segment(
     with pa.ipc.new_file(memory, batch.schema, options=_OPTIONS) as file:
         file.write_batch(batch)
     content = memory.getvalue()
-    storage.write(f"{DIRECTORY}/{name}", lambda out: out.write(content))
+    storage.write(f"{SEGMENTS}/{name}", lambda out: out.write(content))
     present = np.unique(partition_of(run.hashes, partitions))
     bulk = int(_BULK_SHARE * (len(run) - 1))
     return Segment(
@@ -98,7 +105,7 @@ def write_segment(
 
 def open_segment(storage: Storage, segment: Segment, time_column: str) -> SortedRun:
     """Maps a segment into memory; nothing is copied when the storage is local."""
-    name = f"{DIRECTORY}/{segment.name}"
+    name = f"{SEGMENTS}/{segment.name}"
     try:
         content = storage.read_mapped(name)
     except MissingFileError as failure:

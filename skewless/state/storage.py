@@ -2,8 +2,6 @@
 
 import contextlib
 import errno
-import os
-import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,9 +11,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from skewless.errors import SkewlessError
+from skewless.state.location import absolute_location, open_location
 
-_TEMPORARY = ".tmp-"
-_SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+:")
+TEMPORARY = ".tmp-"  # follows the name of a file while it is written
 
 
 class StateError(SkewlessError):
@@ -31,26 +29,23 @@ class Storage:
     @cached_property
     def _opened(self) -> tuple[fs.FileSystem, str]:
         try:
-            if _SCHEME.match(self.uri):
-                # Spark's names for S3; pyarrow has one.
-                uri = re.sub(r"^s3[an]:", "s3:", self.uri)
-                filesystem, path = fs.FileSystem.from_uri(uri)
-            else:
-                filesystem, path = fs.LocalFileSystem(), os.path.abspath(self.uri)
+            return open_location(self.uri)
         except (pa.ArrowInvalid, OSError, ValueError) as failure:
             raise StateError(
                 f"state directory {self.uri!r}: pyarrow.fs cannot open it ({failure}); use a local "
                 "path, or a URI whose filesystem pyarrow knows (file, hdfs, s3, gs, abfs); the "
                 "option stateLocation may name another place than checkpointLocation"
             ) from failure
-        return filesystem, path.rstrip("/")
 
     def __getstate__(self) -> dict[str, str]:
         return {"uri": self.uri}
 
     def absolute(self) -> "Storage":
         """The same place for processes that work in another folder."""
-        return self if _SCHEME.match(self.uri) else Storage(os.path.abspath(self.uri))
+        try:
+            return Storage(absolute_location(self.uri))
+        except ValueError:
+            return self  # opening it says what is wrong
 
     @property
     def is_local(self) -> bool:
@@ -77,7 +72,7 @@ class Storage:
                 with filesystem.open_output_stream(final) as out:
                     out.write(content.getvalue())
                 return
-            temporary = f"{final}{_TEMPORARY}{uuid.uuid4().hex}"
+            temporary = f"{final}{TEMPORARY}{uuid.uuid4().hex}"
             try:
                 with filesystem.open_output_stream(temporary) as out:
                     writer(out)
@@ -112,15 +107,23 @@ class Storage:
         return int(info.mtime_ns or 0)
 
     def exists(self, name: str) -> bool:
-        info = self._opened[0].get_file_info(self.path(name))
+        with self._naming(name, "read"):
+            info = self._opened[0].get_file_info(self.path(name))
         return bool(info.type != fs.FileType.NotFound)
 
     def list(self, directory: str) -> list[str]:
         """The names of the files in a directory; none where the directory is missing."""
-        selector = fs.FileSelector(self.path(directory), allow_not_found=True)
+        return sorted(self._names(directory, fs.FileType.File))
+
+    def folders(self, directory: str) -> set[str]:
+        """The names of the folders in a directory; none where the directory is missing."""
+        return self._names(directory, fs.FileType.Directory)
+
+    def _names(self, directory: str, kind: fs.FileType) -> set[str]:
+        selector = fs.FileSelector(self.path(directory).rstrip("/"), allow_not_found=True)
         with self._naming(directory, "list"):
             infos = self._opened[0].get_file_info(selector)
-        return sorted(i.base_name for i in infos if i.type == fs.FileType.File)
+        return {i.base_name for i in infos if i.type == kind}
 
     def delete(self, name: str) -> None:
         """Removes a file; one that is gone already is fine."""
@@ -153,8 +156,3 @@ _ADVICE = {
     errno.EACCES: "; give this user write access or choose another checkpointLocation",
     errno.EPERM: "; give this user write access or choose another checkpointLocation",
 }
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a file name is that of an unfinished write."""
-    return _TEMPORARY in name

@@ -13,7 +13,9 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from skewless.runtime.session import session as embedded_session
+from skewless.state.commit import CommitLog
 from skewless.state.faults import Fault
+from skewless.state.storage import Storage
 from skewless.testing.processes import ProcessTree, wait_until
 from skewless.testing.replay import Build
 
@@ -140,8 +142,8 @@ class Driver:
 
     def committed(self) -> int:
         """The last batch that has a commit, −1 before the first."""
-        names = (self.folder / "checkpoint" / "skewless" / "commits").glob("*.json")
-        return max((int(name.stem) for name in names), default=-1)
+        log = CommitLog(Storage(str(self.folder / "checkpoint" / "skewless")))
+        return max(log.batches(), default=-1)
 
     def rows(self) -> pa.Table:
         """What a reader of the sink's path sees, read without Spark."""

@@ -1,11 +1,15 @@
 """A task's report comes back as it was, and one that is not there is no error."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from skewless.load.report import HotKeyLoad, PartitionLoads, Report, read_report, write_report
+from skewless.state.sealed import seal
 from skewless.state.segment import Segment
-from skewless.state.storage import Storage
+from skewless.state.storage import StateError, Storage
 
 SEGMENT = Segment(
     name="a",
@@ -47,6 +51,26 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
     storage.make_directory("reports")
     write_report(storage, "r.json", REPORT)
     assert read_report(storage, "r.json") == REPORT
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        seal(REPORT.to_json()).replace(b'"matches":1099511627776', b'"matches":1099511627777'),
+        seal({"instance": 3}),
+        seal(replace(REPORT, segments=[]).to_json() | {"segments": [{"name": "../a"}]}),
+        seal(json.loads(json.dumps(REPORT.to_json()).replace('"name": "a"', '"name": "../a"'))),
+    ],
+)
+def test_a_damaged_report_is_named(tmp_path: Path, content: bytes) -> None:
+    storage = Storage(str(tmp_path))
+    storage.make_directory("reports")
+    storage.write_bytes("reports/r.json", content)
+    with pytest.raises(StateError) as failure:
+        read_report(storage, "r.json")
+    assert str(failure.value).startswith(storage.path("reports/r.json"))
+    assert "start the query again" in str(failure.value)
 
 
 def test_a_task_that_has_not_ended_has_no_report(tmp_path: Path) -> None:

@@ -188,3 +188,10 @@ def test_the_folder_of_dead_letters_holds_nothing_else(spark, tmp_path: Path) ->
     for inside in (replay.checkpoint / "dead", replay.out, replay.out / "dead"):
         with pytest.raises(sk.SkewlessError, match=r"deadLetterPath: .* lie inside each other"):
             replay.start(join, deadLetterPath=str(inside))
+
+
+def test_dead_letters_of_another_checkpoint_are_not_replaced(spark, tmp_path: Path) -> None:
+    dead = str(tmp_path / "dead")
+    Replay(spark, tmp_path / "one", BATCHES[:1]).run(join, badRows="drop", deadLetterPath=dead)
+    with pytest.raises(sk.SkewlessError, match=r"deadLetterPath: .* belongs to the checkpoint"):
+        Replay(spark, tmp_path / "two", BATCHES[:1]).start(join, deadLetterPath=dead)

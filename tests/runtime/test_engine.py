@@ -262,6 +262,31 @@ def test_orphans_are_removed_on_recovery(storage: Storage) -> None:
     assert CommitLog(storage).batches() == [0, 1, 2, 3, 4, 5]
 
 
+STRAYS = [
+    f"{folder}/{name}"
+    for folder in ("commits", "segments", "reports")
+    for name in (".nfs000000000000abcd00000001", ".DS_Store", "foo.json", "b1.arrow")
+]
+
+
+def test_files_of_others_are_neither_read_nor_deleted(storage: Storage) -> None:
+    engine = opened(storage)
+    for name in STRAYS:
+        storage.write_bytes(name, b"not ours")
+    storage.make_directory("segments/b000000000000-o0-a-i00000-left-0000.arrow")
+    storage.make_directory("reports/notes")
+    for batch in range(6):
+        commit = step(engine, batch)
+    assert seen(commit) == list(range(6))
+    commit = run(storage, 2, first=6)  # after a restart, too
+    assert seen(commit) == list(range(8))
+    assert all(storage.read_bytes(name) == b"not ours" for name in STRAYS)
+    assert storage.folders("segments") == {"b000000000000-o0-a-i00000-left-0000.arrow"}
+    assert storage.folders("reports") == {"notes"}
+    strays = {name.removeprefix("segments/") for name in STRAYS if name.startswith("segments/")}
+    assert segments_on_disk(storage) - strays == needed(storage, 7) | needed(storage, 6)
+
+
 def test_a_task_of_a_dead_driver_does_not_meet_the_living_one(storage: Storage) -> None:
     run(storage, 2)
     dead = opened(storage).begin(2)

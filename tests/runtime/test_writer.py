@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.runtime.query import Query
 from skewless.runtime.sinks import FileSink, MemorySink
 from skewless.runtime.stream import Stream
 from skewless.testing import Replay, assert_same_rows, join_oracle
@@ -349,6 +350,56 @@ def test_relative_paths_mean_the_same_wherever_java_was_started(
     assert (tmp_path / "elsewhere" / "out" / "batch=0").is_dir()
 
 
+def test_a_location_is_one_folder_for_spark_and_for_the_state(replay, expected, capsys) -> None:
+    """Spark takes %20 as it is; so does everything else, and what was written is protected."""
+    job = replay.folder / "e%20f #1?"
+
+    def start(checkpoint: str) -> Query:
+        writer = build(*replay.inputs()).writeStream.trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", checkpoint)
+        query = writer.start(f"file://{job}/out")
+        query.awaitTermination()
+        return query
+
+    start(f"file://{job}/checkpoint")
+    assert sorted(p.name for p in replay.folder.iterdir()) == ["e%20f #1?", "left", "right"]
+    assert {"offsets", "commits", "skewless"} <= {p.name for p in (job / "checkpoint").iterdir()}
+    assert (job / "out" / "batch=2").is_dir()
+    with pytest.raises(
+        sk.SkewlessError, match=r"path: .*belongs to the checkpoint .*e%20f #1\?/ch"
+    ):
+        start(str(job / "another"))
+    assert not (job / "another").exists(), "nothing was written"
+
+    (job / "checkpoint").rename(job / "moved")
+    replay.add(*BATCHES[0])
+    query = start(str(job / "moved"))
+    (job / "out").rename(replay.out)  # Spark's readers take ? as a pattern
+    found = replay.rows()
+    assert found.num_rows > expected.num_rows
+    assert "_skewless" in {p.name for p in replay.out.iterdir()}, "and readers do not see it"
+
+    commit = job / "moved" / "skewless" / "commits" / "000000000003.json"
+    commit.write_bytes(commit.read_bytes().replace(b'"watermarkUs":', b'"watermarkUs":1'))
+    assert "000000000003.json: the commit cannot" in query.lastProgress["skewless"]["damaged"]
+    query.explainBalance()
+    assert "batch 3: " + query.lastProgress["skewless"]["damaged"] in capsys.readouterr().out
+    with pytest.raises(sk.SkewlessError, match=r"000000000003.json: the commit cannot be read"):
+        start(str(job / "moved"))
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "..", "a\\b", "a\0b"])
+def test_a_query_name_does_not_leave_the_default_checkpoint_folder(replay, name) -> None:
+    default = "spark.sql.streaming.checkpointLocation"
+    replay.spark.conf.set(default, str(replay.folder / "all" / "checkpoints"))
+    try:
+        with pytest.raises(sk.SkewlessError, match=r"queryName: got .*takes a name without /"):
+            build(*replay.inputs()).writeStream.format("noop").queryName(name).start()
+    finally:
+        replay.spark.conf.unset(default)
+    assert sorted(p.name for p in replay.folder.iterdir()) == ["left", "right"]
+
+
 def test_the_memory_sink_hands_over_few_parts(spark) -> None:
     """Sizes that rise and fall; every row once, in few parts, each twice as large as the next."""
     frame = spark.range(1)
@@ -457,7 +508,7 @@ def test_a_checkpoint_of_another_format_is_refused(replay) -> None:
     newest = max((replay.checkpoint / "skewless" / "commits").glob("*.json"))
     newest.write_text(json.dumps({**json.loads(newest.read_text()), "format": 99}))
     with pytest.raises(
-        sk.SkewlessError, match=r"format 99.*reads format 2.*new checkpointLocation"
+        sk.SkewlessError, match=r"format 99.*reads format 3.*new checkpointLocation"
     ):
         replay.start(build)
 

@@ -13,6 +13,7 @@ from skewless.state.commit import (
     OperatorState,
     check_fingerprint,
 )
+from skewless.state.sealed import seal
 from skewless.state.storage import Storage
 
 from .examples import commit, operator_state, segment
@@ -58,7 +59,9 @@ def test_batches_are_in_order_and_unfinished_writes_do_not_count(log: CommitLog)
     for batch in (10, 2, 1_000_000, 0):
         log.publish(commit(batch))
     log.storage.write_bytes("commits/000000000003.json.tmp-0123", b"half")
-    log.storage.write_bytes("commits/notes.json", b"a stranger's file")
+    for stray in ("notes.json", "7.json", ".nfs0000000000000007", "._000000000008.json"):
+        log.storage.write_bytes(f"commits/{stray}", b"a stranger's file")
+    log.storage.make_directory("commits/000000000009.json")
     assert log.batches() == [0, 2, 10, 1_000_000]
     log.delete(2)
     log.delete(2)
@@ -78,20 +81,33 @@ def test_a_missing_commit_is_named(log: CommitLog) -> None:
     assert log.record(1) is None
 
 
-@pytest.mark.parametrize("version", [0, 1, "2", None])
+@pytest.mark.parametrize("version", [0, 2, "3", None])
 def test_another_format_is_refused(log: CommitLog, version: Any) -> None:
+    """Whether it has a checksum, as it may in times to come, or not, as before."""
     record = {**commit(0).to_json(), "format": version}
-    path = overwrite(log, 0, json.dumps(record).encode())
-    with pytest.raises(CheckpointError) as refusal:
-        log.load(0)
-    assert str(refusal.value).startswith(path)
-    assert f"has format {version!r}, this version of Skewless reads format 2" in str(refusal.value)
+    for content in (json.dumps(record).encode(), seal(record)):
+        path = overwrite(log, 0, content)
+        for read in (log.load, log.record):
+            with pytest.raises(CheckpointError) as refusal:
+                read(0)
+            assert str(refusal.value).startswith(path)
+            said = f"has format {version!r}, this version of Skewless reads format 3"
+            assert said in str(refusal.value)
+
+
+def sealed_with(**fields: Any) -> bytes:
+    return seal({**commit(0).to_json(), **fields})
 
 
 def without(key: str) -> bytes:
     record = commit(0).to_json()
     del record[key]
-    return json.dumps(record).encode()
+    return seal(record)
+
+
+def naming(name: str) -> bytes:
+    record = commit(0, segment("taken")).to_json()
+    return seal(json.loads(json.dumps(record).replace('"taken"', json.dumps(name))))
 
 
 @pytest.mark.parametrize(
@@ -103,11 +119,23 @@ def without(key: str) -> bytes:
         b"[]",
         b"null",
         b"7",
+        json.dumps(commit(0).to_json()).encode(),  # the format is right, the checksum is missing
+        seal(commit(0).to_json())[:-1],
+        seal(commit(0).to_json()) + b"\n",
+        seal(commit(0).to_json()).replace(b'"watermarkUs":null', b'"watermarkUs":7'),
+        seal(commit(0).to_json()).replace(b'"format":3', b'"format":2'),
+        seal(commit(1).to_json()),  # another commit's file under this one's name
         without("operators"),
         without("fingerprint"),
-        json.dumps({**commit(0).to_json(), "operators": [5]}).encode(),
-        json.dumps({**commit(0).to_json(), "operators": [{"route": None}]}).encode(),
-        json.dumps(commit(0, segment()).to_json()).replace('"rows"', '"lines"').encode(),
+        sealed_with(operators=[5]),
+        sealed_with(operators=[{"route": None}]),
+        seal(json.loads(json.dumps(commit(0, segment()).to_json()).replace('"rows"', '"lines"'))),
+        naming("../../elsewhere/b000000000000-o0-a-i00000-left-0000.arrow"),
+        naming("/etc/passwd"),
+        naming("a\\b"),
+        naming(".."),
+        naming("a\0b"),
+        naming(""),
     ],
 )
 def test_an_unreadable_commit_is_named(log: CommitLog, content: bytes) -> None:

@@ -1,8 +1,19 @@
-"""File names of a batch differ wherever the writers differ, and only there."""
+"""File names of a batch differ wherever the writers differ, and are told from those of others."""
 
+import uuid
 from itertools import product
 
-from skewless.state.naming import BatchNames
+import pytest
+
+from skewless.state.naming import (
+    COMMITS,
+    REPORTS,
+    SEGMENTS,
+    BatchNames,
+    OwnFile,
+    commit_name,
+    recognise,
+)
 
 
 def test_every_writer_has_names_of_its_own() -> None:
@@ -26,3 +37,43 @@ def test_names_sort_by_batch() -> None:
     batches = [0, 9, 10, 99, 100, 123_456_789]
     names = [BatchNames(b, 0, "aa").report(0) for b in batches]
     assert sorted(names) == names
+
+
+@pytest.mark.parametrize("batch", [0, 7, 10**12])
+def test_own_files_are_recognised_finished_or_not(batch: int) -> None:
+    names = BatchNames(batch, 12, uuid.uuid4().hex[:12])
+    part = f"{uuid.uuid4().hex[:8]}-m003"
+    for directory, name in (
+        (COMMITS, commit_name(batch)),
+        (REPORTS, names.report(0)),
+        (REPORTS, names.report(123_456)),
+        (SEGMENTS, names.segment(3, "left", "0000")),
+        (SEGMENTS, names.segment(3, "state", part)),
+    ):
+        assert recognise(directory, name) == OwnFile(batch, is_temporary=False)
+        unfinished = f"{name}.tmp-{uuid.uuid4().hex}"
+        assert recognise(directory, unfinished) == OwnFile(batch, is_temporary=True)
+        others = {COMMITS, REPORTS, SEGMENTS} - {directory}
+        assert [recognise(other, name) for other in others] == [None, None]
+
+
+STRAY = [
+    ".nfs000000000000abcd00000001",
+    ".DS_Store",
+    "._b000000000001-o0-ab-i00000.json",
+    ".b000000000001-o0-ab-i00000.json.crc",
+    "foo.json",
+    "foo.arrow",
+    "b1.json",
+    "b000000000001-o0-ab-i00000.json~",
+    "b000000000001-o0-ab-i00000-left-0000.arrow.bak",
+    "b٠٠٠٠٠٠٠٠٠٠٠١-o0-ab-i00000.json",
+    "000000000001.json.old",
+    "1.json",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_files_of_others_are_not(name: str) -> None:
+    assert [recognise(directory, name) for directory in (COMMITS, REPORTS, SEGMENTS)] == [None] * 3

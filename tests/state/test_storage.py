@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from skewless.errors import SkewlessError
-from skewless.state.storage import MissingFileError, StateError, Storage, is_temporary
+from skewless.state.storage import TEMPORARY, MissingFileError, StateError, Storage
 
 
 def mock_storage(_: Path) -> Storage:
@@ -85,7 +85,9 @@ def test_files_are_listed_in_order_without_directories(storage: Storage) -> None
         storage.write_bytes(f"d/{name}", b"")
     storage.make_directory("d/inner")
     assert storage.list("d") == ["a", "b", "c"]
+    assert storage.folders("d") == {"inner"}
     assert storage.list("no such directory") == []
+    assert storage.folders("no such directory") == set()
 
 
 def test_deleting_twice_is_fine(storage: Storage) -> None:
@@ -127,10 +129,9 @@ def test_an_unfinished_write_has_a_temporary_name(local: Storage) -> None:
         out.write(b"x")
 
     local.write("d/a.json", write)
-    assert [is_temporary(name) for name in seen] == [True]
+    assert [TEMPORARY in name for name in seen] == [True]
     assert not seen[0].endswith(".json")
     assert local.list("d") == ["a.json"]
-    assert not is_temporary("a.json")
 
 
 def test_a_full_disk_is_named_with_what_to_do(storage: Storage) -> None:
@@ -170,26 +171,6 @@ def test_a_uri_that_arrow_does_not_know(uri: str) -> None:
         Storage(uri).list("d")
     assert repr(uri) in str(failure.value)
     assert "use a local path, or a URI whose filesystem pyarrow knows" in str(failure.value)
-
-
-def test_paths_and_uris_of_one_directory_agree(tmp_path: Path) -> None:
-    here = str(tmp_path / "state")
-    spellings = [here, here + "/", f"file://{here}", f"file:{here}", f"file://{here}/"]
-    assert {Storage(s).path("a") for s in spellings} == {f"{here}/a"}
-    assert all(Storage(s).is_local for s in spellings)
-
-
-def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert Storage("state").path("a") == str(tmp_path / "state" / "a")
-
-
-def test_names_with_spaces_and_letters_of_any_alphabet(tmp_path: Path) -> None:
-    root = tmp_path / "état, с пробелом %20"
-    for storage in (Storage(str(root)), Storage(root.as_uri())):
-        storage.make_directory("d")
-        storage.write_bytes("d/a", b"1")
-        assert (root / "d" / "a").read_bytes() == b"1"
 
 
 def test_workers_get_it_pickled(local: Storage) -> None:
