@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from skewless.runtime.dispatch import run_emission, run_tasks
 from skewless.runtime.engine import Attempt, Engine
+from skewless.runtime.garbage import GarbageCollection
 from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import Sink
 from skewless.runtime.topology import Node, Source, Topology
@@ -49,11 +50,13 @@ class Step:
     engine: Engine
     sink: Sink
     topology: Topology
+    garbage: GarbageCollection = field(default_factory=GarbageCollection)
     _configured: bool = field(default=False, init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
             self._run(batch, batch_id)
+            self.garbage.after_batch()
         except Exception as failure:
             told = _INTERRUPTED.search(str(failure))
             if told is None:
