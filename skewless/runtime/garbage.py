@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 BATCHES = 100
-MOST_OF_TIME = 0.005
+MOST_OF_TIME = 0.01
 
 
 @dataclass
 class GarbageCollection:
-    """A full collection of Python's garbage every 100 batches, for at most 0.5 % of the time.
+    """A full collection of Python's garbage every 100 batches, for at most 1 % of the time.
 
     Py4J's object and its methods refer to each other. So a DataFrame that Python no longer uses is
     freed in Java only when Python collects such cycles. One that was in use during a few young

@@ -22,6 +22,9 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "skewless.runtime.daemon",
+    # The file source caches a listing of every file it reads and never asks for it again: it stays
+    # for 10 minutes, not until 250 MB are full.
+    "spark.sql.metadataCacheTTLSeconds": "600",
 }
 # What Spark remembers of finished work is for its UI. By default it is the last 1,000 of each, some
 # 30 KB of heap per batch.

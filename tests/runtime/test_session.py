@@ -12,6 +12,10 @@ def test_without_its_ui_spark_remembers_little_of_finished_batches(spark: SparkS
     assert [spark.conf.get(name) for name in RETAINED] == ["100"] * 3
 
 
+def test_listings_of_files_that_were_read_expire(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.metadataCacheTTLSeconds") == "600"
+
+
 @pytest.mark.parametrize("on", [True, "true", "True"])
 def test_with_its_ui_spark_remembers_what_it_shows(on: object) -> None:
     assert not set(RETAINED) & settings_with({"spark.ui.enabled": on}).keys()
