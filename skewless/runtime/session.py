@@ -22,8 +22,17 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "skewless.runtime.daemon",
+    # The file source caches a listing of every file it reads and never asks for it again: it stays
+    # for 10 minutes, not until 250 MB are full.
+    "spark.sql.metadataCacheTTLSeconds": "600",
 }
-
+# What Spark remembers of finished work is for its UI. By default it is the last 1,000 of each, some
+# 30 KB of heap per batch.
+_WITHOUT_UI = {
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.sql.ui.retainedExecutions": "100",
+}
 
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
@@ -49,20 +58,27 @@ def session(
         for key, value in (config or {}).items():
             active.conf.set(key, value)
         return active
-    settings = {
-        **SETTINGS,
-        _DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={_quiet_logs()} {ARROW_OPTIONS}",
-        _EXECUTOR_OPTIONS: ARROW_OPTIONS,
-    }
     if master.startswith("local"):
         # Nothing outside this machine is spoken to, whatever its name resolves to.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers must run this very interpreter, also when its environment is not activated.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**settings, **(config or {})}.items():
+    for key, value in settings_with(config or {}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def settings_with(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a new session, with the user's own, which win."""
+    settings = {
+        **SETTINGS,
+        _DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={_quiet_logs()} {ARROW_OPTIONS}",
+        _EXECUTOR_OPTIONS: ARROW_OPTIONS,
+        **config,
+    }
+    has_ui = str(settings["spark.ui.enabled"]).lower() == "true"
+    return settings if has_ui else {**_WITHOUT_UI, **settings}
 
 
 def _of_another_thread() -> SparkSession | None:

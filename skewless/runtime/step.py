@@ -11,6 +11,7 @@ from skewless.observe.dropped import dropped_line
 from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.dispatch import run_emission, run_tasks
 from skewless.runtime.engine import Attempt, Engine
+from skewless.runtime.garbage import GarbageCollection
 from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import Sink
 from skewless.runtime.topology import Node, Source, Topology
@@ -54,11 +55,13 @@ class Step:
     sink: Sink
     topology: Topology
     dead_letters: DeadLetters | None = None
+    garbage: GarbageCollection = field(default_factory=GarbageCollection)
     _configured: bool = field(default=False, init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
             self._run(batch, batch_id)
+            self.garbage.after_batch()
         except Exception as failure:
             told = _INTERRUPTED.search(str(failure))
             if told is None:
