@@ -84,7 +84,7 @@ def test_the_frames_of_many_batches_do_not_pile_up() -> None:
             gc.collect(1)
 
     nothing: Any = None
-    step = Batches(nothing, nothing, nothing, GarbageCollection(clock_s=clock))
+    step = Batches(nothing, nothing, nothing, garbage=GarbageCollection(clock_s=clock))
     most = 0
     for batch in range(3 * BATCHES):
         step(nothing, batch)
