@@ -27,7 +27,7 @@ from skewless.operators.join.layout import (
 )
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.runtime.engine import Attempt, Engine
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
@@ -96,7 +96,7 @@ class LocalJoin(LocalQuery[Batch]):
     delays: Delays
     left_schema: pa.Schema
     right_schema: pa.Schema
-    policy: Policy = field(default_factory=lambda: Hash(2))
+    policy: PartitionPolicy = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
+from skewless.operators.control import routing_policy
 from skewless.operators.durations import parse_duration_us
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
 from skewless.operators.join.layout import (
@@ -20,7 +21,6 @@ from skewless.operators.join.layout import (
     slot_name,
 )
 from skewless.operators.join.operator import JoinOperator
-from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
@@ -69,9 +69,7 @@ def join(
         raise bad_argument("match", match, "None: equality on `on`")
     if shed is not None:
         raise bad_argument("shed", shed, "None: every pair is found")
-    policy = Auto() if balance is None else balance
-    if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
-        raise bad_argument("balance", balance, "a policy such as sk.Hash(instances=4) or sk.Auto()")
+    policy = routing_policy(balance, "sk.Hash(instances=4) or sk.Auto()")
     if not isinstance(suffix, str) or not suffix:
         raise bad_argument("suffix", suffix, "a text that is not empty")
     if getattr(policy, "needs_combinable", False):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument, check_parameters
+from skewless.operators.control import routing_policy
 from skewless.operators.durations import parse_duration_us
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
@@ -18,7 +19,6 @@ from skewless.operators.keyed.process import (
     infer_schemas,
 )
 from skewless.operators.keyed.windows import Duration, SessionWindow, Window, Windows, window_of
-from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import KeyedRows
@@ -67,9 +67,7 @@ def keyed(
     delay = None if watermark is None else parse_duration_us("watermark", watermark)
     if delay is not None and delay < 0:
         raise bad_argument("watermark", watermark, "a duration of at least 0")
-    policy = Auto() if balance is None else balance
-    if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
-        raise bad_argument("balance", balance, "a policy such as sk.Mixed(instances=4)")
+    policy = routing_policy(balance, "sk.Mixed(instances=4)")
     arrow = types.arrow_schema(given.schema)
     work = _process(_resolved(process, given), arrow, at, windows, schema, state_schema)
     timed = _is_timed(df, work, windows)
