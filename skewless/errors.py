@@ -1,4 +1,4 @@
-"""The one exception that Skewless raises for what a user can put right."""
+"""The one exception that Skewless raises for what a user can put right, and its warnings."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ class SkewlessError(ValueError):
 
 class StateGrowsWarning(UserWarning):
     """An operator keeps something for ever."""
+
+
+class PerBatchWarning(UserWarning):
+    """Code on the result of a stream sees one batch at a time, and may mean all of them."""
 
 
 def bad_argument(name: str, got: object, takes: str) -> SkewlessError:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 
 from skewless.load import report as reports_of
 from skewless.load.report import Report, read_report
+from skewless.operators.names import operator_name
 from skewless.state import commit as commits_of
 from skewless.state import segment as segments_of
 from skewless.state.commit import (
@@ -194,7 +195,10 @@ class Engine:
         progress = {
             "batchId": attempt.batch,
             "operators": [
-                operator.progress(after.state, after.reports)
+                {
+                    "name": operator_name(operator.fingerprint),
+                    **operator.progress(after.state, after.reports),
+                }
                 for operator, after in zip(self.operators, settled, strict=True)
             ],
             "durationMs": duration_ms,

@@ -1,19 +1,17 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
-import atexit
 import re
-import shutil
-import tempfile
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from skewless.errors import SkewlessError, bad_argument, check_parameters
-from skewless.operators.durations import parse_duration_us
+from skewless.operators.durations import parse_duration_us, shown_duration
 from skewless.runtime.engine import Engine
+from skewless.runtime.history import History, discard, temporary_checkpoint
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
 from skewless.runtime.refusals import (
@@ -23,6 +21,7 @@ from skewless.runtime.refusals import (
     refuse_nested_folders,
     refuse_sparks_own,
     refuse_unknown_format,
+    refuse_without_batches,
 )
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
@@ -36,7 +35,8 @@ from skewless.runtime.sinks import (
     Sink,
 )
 from skewless.runtime.step import Step
-from skewless.runtime.topology import Node, Topology
+from skewless.runtime.tables import TableSink, table_sink
+from skewless.runtime.topology import Topology
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _BAD_ROWS = ("fail", "drop")
 _OWN_OPTIONS = ("checkpointlocation", "path", "badrows", "statelocation", "skewless.faults")
 _STATE_FOLDER = "skewless"
-_APPEND = ("append",)
+_DEFAULT_MODE = "append"  # as in Spark
 _IDENTIFIER = re.compile(r"\w+")
 _MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
@@ -63,6 +63,7 @@ class StreamWriter:
     def __init__(self, stream: "Stream") -> None:
         self._stream = stream
         self._format = "parquet"
+        self._says_format = False
         self._options: dict[str, str] = {}
         self._names: dict[str, str] = {}  # option names are case-insensitive, as in Spark
         self._query_name: str | None = None
@@ -75,6 +76,7 @@ class StreamWriter:
         if not isinstance(source, str) or not source:
             raise bad_argument("format", source, "the name of a format, such as 'parquet'")
         self._format = source
+        self._says_format = True
         self._function = None  # as in Spark, the last of format and foreachBatch is meant
         return self
 
@@ -95,7 +97,7 @@ class StreamWriter:
 
     def outputMode(self, outputMode: str) -> "StreamWriter":  # noqa: N802 - Spark's names
         mode = str(outputMode).lower()
-        modes = getattr(self._stream.node.operator, "modes", _APPEND)
+        modes = self._stream.node.modes
         if mode not in modes:
             takes = " or ".join(repr(m) for m in modes)
             raise bad_argument("outputMode", outputMode, f"{takes}: what the operator can give")
@@ -127,8 +129,11 @@ class StreamWriter:
         processingTime: str | None = None,
         once: bool | None = None,
         availableNow: bool | None = None,
+        continuous: str | None = None,
+        realTime: str | None = None,
     ) -> "StreamWriter":
-        given = {
+        refuse_without_batches({"continuous": continuous, "realTime": realTime})
+        given: dict[str, Any] = {
             name: value
             for name, value in (
                 ("processingTime", processingTime),
@@ -140,8 +145,13 @@ class StreamWriter:
         takes = "one of processingTime='1 second', once=True, availableNow=True"
         if len(given) != 1 or False in (once, availableNow):
             raise bad_argument("trigger", given, takes)
-        if processingTime is not None and parse_duration_us("processingTime", processingTime) < 0:
-            raise bad_argument("processingTime", processingTime, "a duration that is not below 0")
+        if processingTime is not None:
+            interval_us = parse_duration_us("processingTime", processingTime)
+            if interval_us < 0:
+                takes = "a duration that is not below 0"
+                raise bad_argument("processingTime", processingTime, takes)
+            # Spark's trigger knows fewer spellings than we do.
+            given["processingTime"] = shown_duration(interval_us)
         self._trigger = given
         return self
 
@@ -153,6 +163,13 @@ class StreamWriter:
         self._function = func
         return self
 
+    def foreach(self, f: Any) -> "StreamWriter":
+        """Not offered: Spark would call it once more for the rows of a replayed batch."""
+        raise SkewlessError(
+            "foreach: not offered; use .foreachBatch(lambda df, batch_id: df.foreach(f)), which "
+            "calls f for every row of a batch in the workers"
+        )
+
     def start(
         self,
         path: str | None = None,
@@ -163,24 +180,57 @@ class StreamWriter:
         **options: Any,
     ) -> Query:
         """Starts the query; every mistake that can be found without running is found here."""
-        self.options(**options)
-        if outputMode is not None:
-            self.outputMode(outputMode)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        if format is not None:
-            self.format(format)
-        if queryName is not None:
-            self.queryName(queryName)
+        self._set(format, outputMode, partitionBy, queryName, options)
         if path is not None:
             self.option("path", path)
+        return self._start(self._sink)
+
+    def toTable(  # noqa: N802 - Spark's names
+        self,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Query:
+        """Starts the query; every batch is appended to a table, which is created if need be.
+
+        A replayed batch is not appended again where the table is Delta's; see docs/semantics.md.
+        """
+        self._set(format, outputMode, partitionBy, queryName, options)
+        return self._start(partial(self._table_sink, tableName))
+
+    def _set(
+        self,
+        source: str | None,
+        mode: str | None,
+        partition_by: str | list[str] | None,
+        name: str | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.options(**options)
+        if mode is not None:
+            self.outputMode(mode)
+        if partition_by is not None:
+            self.partitionBy(partition_by)
+        if source is not None:
+            self.format(source)
+        if name is not None:
+            self.queryName(name)
+
+    def _start(self, sink_at: Callable[[str | None], Sink]) -> Query:
         stream = self._stream
         own = self._own_options()
-        sink = self._sink(own["path"])
-        checkpoint = self._placed(self._checkpoint(own["checkpointlocation"]))
+        sink = sink_at(own["path"])
+        # The last operator in the output mode of the query; those before it append.
+        topology = Topology.of(stream.node.in_mode(self._output_mode or _DEFAULT_MODE))
+        lasting = self._checkpoint(own["checkpointlocation"], sink)
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
+        temporary = temporary_checkpoint() if lasting is None else None
+        checkpoint = self._placed(lasting or str(temporary))
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
         if isinstance(sink, FileSink):
@@ -188,7 +238,6 @@ class StreamWriter:
                 sink.path, {"checkpointLocation": checkpoint, "stateLocation": state}
             )
         refuse_foreign_progress(checkpoint, storage)
-        topology = Topology.of(self._in_mode(stream.node))
         engine = Engine(
             storage=storage,
             operators=topology.operators,
@@ -205,6 +254,8 @@ class StreamWriter:
         lock = DirectoryLock(storage, self._query_name or "unnamed")
         try:
             engine.open()
+            if isinstance(sink, TableSink):
+                sink = sink.opened(stream.session, storage)
             step = Step(engine, sink, topology)
             writer = topology.stream().writeStream.foreachBatch(step)
             writer = writer.option("checkpointLocation", checkpoint)
@@ -215,16 +266,12 @@ class StreamWriter:
             query = writer.start()
         except BaseException:
             lock.release()
+            if temporary is not None:
+                discard(temporary)
             raise
         if isinstance(sink, MemorySink):
             sink.publish()  # not before: the view of another query may have the name
-        return Query(query, CommitLog(storage), lock)
-
-    def _in_mode(self, node: Node) -> Node:
-        """The last operator in the output mode of the query; those before it append."""
-        if self._output_mode is None or not hasattr(node.operator, "in_mode"):
-            return node
-        return replace(node, operator=node.operator.in_mode(self._output_mode))
+        return Query(query, History(CommitLog(storage), temporary), lock)
 
     def _own_options(self) -> dict[str, str | None]:
         """The options that are ours; the rest belongs to the format."""
@@ -284,18 +331,28 @@ class StreamWriter:
         is_local = (self._stream.session.conf.get("spark.master", "") or "").startswith("local")
         return Storage(path).absolute().uri if is_local else path
 
-    def _checkpoint(self, given: str | None) -> str:
+    def _table_sink(self, name: str, path: str | None) -> Sink:
+        return table_sink(
+            name,
+            self._stream.session,
+            self._stream.schema,
+            source=self._format if self._says_format or self._function is not None else None,
+            path=path,
+            partition_by=self._partition_by,
+            options=self._format_options(),
+        )
+
+    def _checkpoint(self, given: str | None, sink: Sink) -> str | None:
+        """Where the query lives; None: nobody will ask for it after its end."""
         if given is not None:
             return given
         default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
         if default:
             folder = self._query_name or uuid.uuid4().hex
             return f"{default.rstrip('/')}/{folder}"
-        if self._function is not None or self._format.lower() in TEMPORARY_CHECKPOINT:
-            folder = tempfile.mkdtemp(prefix="skewless-")
-            # Not when the query ends: its progress is read from there.
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            return folder
+        is_table = isinstance(sink, TableSink)
+        if not is_table and self._format.lower() in TEMPORARY_CHECKPOINT:
+            return None
         raise SkewlessError(
             "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
             "that outlives the query"

@@ -24,7 +24,7 @@ from skewless.operators.join.operator import JoinOperator
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
-from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.inputs import Input, read_input, refuse_updates
 from skewless.runtime.stream import Stream
 from skewless.runtime.topology import Node, Source, only
 from skewless.state.watermark import Delays
@@ -63,6 +63,8 @@ def join(
         query = matches.writeStream.format("parquet").option("checkpointLocation", c).start(path)
     """
     inputs = (read_input("left", left), read_input("right", right))
+    refuse_updates("left", left)
+    refuse_updates("right", right)
     if how != "inner":
         raise bad_argument("how", how, "'inner'")
     if match is not None:

@@ -22,7 +22,7 @@ from skewless.operators.keyed.windows import Duration, SessionWindow, Window, Wi
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import KeyedRows
-from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.inputs import Input, read_input, refuse_updates
 from skewless.runtime.stream import Stream
 from skewless.runtime.topology import Node, Source, only
 from skewless.state.watermark import Delays
@@ -59,6 +59,7 @@ def keyed(
         query = counts.writeStream.format("parquet").option("checkpointLocation", c).start(path)
     """
     given = read_input("df", df)
+    refuse_updates("df", df)
     names = _by(given, by)
     at = _time(given, time)
     if at in names:
