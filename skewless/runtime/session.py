@@ -44,7 +44,7 @@ def session(
     """
     if config is not None and not isinstance(config, dict):
         raise bad_argument("config", config, "a dict of Spark settings")
-    active = SparkSession.getActiveSession() or _of_another_thread()
+    active = running()
     if active is not None:
         for key, value in (config or {}).items():
             active.conf.set(key, value)
@@ -63,6 +63,11 @@ def session(
     for key, value in {**settings, **(config or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def running() -> SparkSession | None:
+    """The session that a user has already, if any; nobody else may stop it."""
+    return SparkSession.getActiveSession() or _of_another_thread()
 
 
 def _of_another_thread() -> SparkSession | None:

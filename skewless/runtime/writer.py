@@ -37,6 +37,7 @@ from skewless.runtime.sinks import (
 from skewless.runtime.step import Step
 from skewless.runtime.tables import TableSink, table_sink
 from skewless.runtime.topology import Topology
+from skewless.runtime.workers import require_able_workers
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.lock import DirectoryLock
@@ -229,6 +230,7 @@ class StreamWriter:
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
+        require_able_workers(stream.session)
         temporary = temporary_checkpoint() if lasting is None else None
         checkpoint = self._placed(lasting or str(temporary))
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
