@@ -165,7 +165,7 @@ class StreamWriter:
         return self
 
     def foreach(self, f: Any) -> "StreamWriter":
-        """Not offered: Spark would call it once more for the rows of a replayed batch."""
+        """Not offered: says what to use instead."""
         raise SkewlessError(
             "foreach: not offered; use .foreachBatch(lambda df, batch_id: df.foreach(f)), which "
             "calls f for every row of a batch in the workers"
