@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import SkewlessError
+from skewless.errors import PerBatchWarning, SkewlessError, StateGrowsWarning
 
 if TYPE_CHECKING:
     from skewless.operators.join.call import join
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
     from skewless.planning.leastwork import LeastWork
     from skewless.planning.lsstream import LsStream
+    from skewless.planning.policy import Policy
     from skewless.planning.posg import Posg
     from skewless.planning.roundrobin import RoundRobin
+    from skewless.runtime.query import Query
     from skewless.runtime.session import session
+    from skewless.runtime.stream import Stream
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,12 +41,17 @@ __all__ = [
     "MinMig",
     "MinTable",
     "Mixed",
+    "PerBatchWarning",
+    "Policy",
     "Posg",
+    "Query",
     "Readj",
     "RoundRobin",
     "SelfJoin",
     "SessionWindow",
     "SkewlessError",
+    "StateGrowsWarning",
+    "Stream",
     "join",
     "keyed",
     "map",
@@ -65,11 +73,14 @@ _HOMES = {
     "MinTable": "skewless.planning.keys.policies",
     "Mixed": "skewless.planning.keys.policies",
     "PKG": "skewless.planning.keys.policies",
+    "Policy": "skewless.planning.policy",
     "Posg": "skewless.planning.posg",
+    "Query": "skewless.runtime.query",
     "Readj": "skewless.planning.keys.policies",
     "RoundRobin": "skewless.planning.roundrobin",
     "SelfJoin": "skewless.operators.keyed.process",
     "SessionWindow": "skewless.operators.keyed.windows",
+    "Stream": "skewless.runtime.stream",
     "join": "skewless.operators.join.call",
     "keyed": "skewless.operators.keyed.call",
     "map": "skewless.operators.map.call",
@@ -77,10 +88,13 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'skewless' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+# Type checkers know the names above: of a function like this they would take any name for granted.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'skewless' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

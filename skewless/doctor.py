@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import mmap
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -23,11 +22,11 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 JAVA = "Java"
 STATE = "state directory"
+OWN = "a session of your own"
 WORKER = "Python worker"
 
 JAVA_AT_LEAST = 17
@@ -93,11 +92,13 @@ def examine(state: str, starting: Callable[[str], None] = lambda name: None) -> 
     run(STATE, lambda: check_state(state))
 
     missing = [check.name for check in checks if check.name in WORKER_NEEDS and not check.ok]
-    if missing:
-        reason = f"skipped: needs {' and '.join(missing)}"
-        checks.append(Check(WORKER, None, reason, "mend the above first, then run this again"))
-    else:
-        run(WORKER, check_worker)
+    # In this order: sk.session() names the interpreter for all sessions that come after it.
+    for name, check in ((OWN, check_own_session), (WORKER, check_worker)):
+        if missing:
+            reason = f"skipped: needs {' and '.join(missing)}"
+            checks.append(Check(name, None, reason, "mend the above first, then run this again"))
+        else:
+            run(name, check)
     return checks
 
 
@@ -239,73 +240,65 @@ def _try_remote(directory: str, filesystem: Any, path: str) -> Check:
     return Check(STATE, True, f"{directory} (not local: read without memory-mapping)")
 
 
+def check_own_session() -> Check:
+    """Whether the workers of a session that a user makes, and not `sk.session()`, can be used."""
+    from pyspark.sql import SparkSession
+
+    def plain() -> SparkSession:
+        return SparkSession.builder.getOrCreate()
+
+    return _in_session(OWN, plain)
+
+
 def check_worker(spark: SparkSession | None = None) -> Check:
     """Whether Spark starts a Python worker that is like the driver and can import Skewless.
 
     Takes a running session or starts a local one, whose log is shown only where it failed.
     """
     if spark is not None:
-        return _ask_worker(spark)
+        return _asked(WORKER, spark)
+    from skewless.runtime.session import session
+
+    return _in_session(WORKER, session)
+
+
+def _in_session(name: str, make: Callable[[], SparkSession]) -> Check:
+    """Asks a worker of a session, which is stopped only if it was made for that."""
+    from skewless.runtime.session import running
+
     with tempfile.TemporaryFile() as log:
         with _stderr_into(log):
+            before = running()
             try:
-                from skewless.runtime.session import session
-
-                own = session()
+                spark = make()
             except Exception as error:  # whatever it is, it is the finding
                 failure = error
             else:
                 try:
-                    return _ask_worker(own)
+                    return _asked(name, spark)
                 finally:
-                    own.stop()
+                    if before is None:
+                        spark.stop()
         log.seek(0)
         said = log.read().decode(errors="replace").strip().splitlines()
-    found = f"Spark does not start: {_gist(failure)}" + (f" ({said[-1].strip()})" if said else "")
+    from skewless.runtime.workers import gist
+
+    found = f"Spark does not start: {gist(failure)}" + (f" ({said[-1].strip()})" if said else "")
     return Check(
-        WORKER, False, found, "the text in brackets is Spark's own last word: start from there"
+        name, False, found, "the text in brackets is Spark's own last word: start from there"
     )
 
 
-def _ask_worker(spark: SparkSession) -> Check:
-    # A local function travels by value: the worker can run it even where it has no skewless.
-    def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import platform
-        import sys
+def _asked(name: str, spark: SparkSession) -> Check:
+    from skewless.runtime.workers import advice, ask, ask_worker
 
-        import pyarrow as pa
-
-        problem = ""
-        try:
-            import skewless  # noqa: F401
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-        for _ in batches:
-            pass
-        columns = {"version": platform.python_version(), "at": sys.executable, "problem": problem}
-        yield pa.RecordBatch.from_pydict({name: [value] for name, value in columns.items()})
-
-    same = f"set PYSPARK_PYTHON (or spark.pyspark.python) to {sys.executable}"
-    try:
-        rows = spark.range(0, 1, 1, 1).mapInArrow(
-            answer, "version string, at string, problem string"
-        )
-        worker = rows.collect()[0]
-    except Exception as error:
-        return Check(WORKER, False, f"the worker failed: {_gist(error)}", same)
-
-    found = f"Python {worker['version']} at {worker['at']}"
-    # Functions travel as bytecode, which is the same within a minor version.
-    if _release(worker["version"])[:2] != sys.version_info[:2]:
-        return Check(WORKER, False, f"{found}; the driver has {platform.python_version()}", same)
-    if worker["problem"]:
-        return Check(
-            WORKER,
-            False,
-            f"{found}; cannot import skewless: {worker['problem']}",
-            f"install skewless for that Python on every machine, or {same}",
-        )
-    return Check(WORKER, True, found)
+    worker = ask(spark)
+    if worker.problem is None:  # can run, and does it?
+        worker = ask_worker(spark)
+    found = f"Python {worker.python} at {worker.executable}" if worker.python else ""
+    if worker.problem is None:
+        return Check(name, True, found)
+    return Check(name, False, "; ".join(filter(None, (found, worker.problem))), advice())
 
 
 def render(checks: Sequence[Check]) -> RenderableType:
@@ -347,17 +340,6 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(command, 1, str(error))
-
-
-def _gist(error: BaseException) -> str:
-    """The one line of an error worth a table cell."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
-    if raised:  # the end of a Python worker's traceback
-        return raised[0][:300]
-    # Java wraps a cause in causes and repeats it in parts; the fullest of them names the culprit.
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return max(causes, key=len, default=lines[0] if lines else type(error).__name__)[:300]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The one exception that Skewless raises for what a user can put right."""
+"""The one exception that Skewless raises for what a user can put right, and its warnings."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class StateGrowsWarning(UserWarning):
 
 class LateRowsWarning(UserWarning):
     """Rows that come late are dropped, and nobody has said how late they may be."""
+
+
+class PerBatchWarning(UserWarning):
+    """Code on the result of a stream sees one batch at a time, and may mean all of them."""
 
 
 def bad_argument(name: str, got: object, takes: str) -> SkewlessError:

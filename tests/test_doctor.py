@@ -9,13 +9,14 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from rich.console import Console
 
 from skewless import doctor
 from skewless.doctor import Check, Package
+from tests.runtime.test_workers import bare_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,24 +178,43 @@ def test_state_directory_with_an_unknown_scheme() -> None:
 
 def test_worker_is_skipped_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr(doctor, "check_worker", lambda: pytest.fail("started Spark"))
+    for check in ("check_worker", "check_own_session"):
+        monkeypatch.setattr(doctor, check, lambda: pytest.fail("started Spark"))
     started: list[str] = []
     checks = doctor.examine(str(tmp_path), started.append)
     assert checks[0].ok is False
-    assert checks[-1].name == doctor.WORKER
-    assert checks[-1].ok is None
-    assert checks[-1].found == "skipped: needs Java"
-    assert started == [check.name for check in checks[:-1]]
+    assert [check.name for check in checks[-2:]] == [doctor.OWN, doctor.WORKER]
+    assert {check.ok for check in checks[-2:]} == {None}
+    assert checks[-1].found == checks[-2].found == "skipped: needs Java"
+    assert started == [check.name for check in checks[:-2]]
 
 
 def test_worker(spark: SparkSession) -> None:
-    check = doctor.check_worker(spark)
-    assert check.ok, check
-    assert f"Python {sys.version_info[0]}.{sys.version_info[1]}." in check.found
+    """Also of the session that is there already, which goes on."""
+    for check in (doctor.check_worker(spark), doctor.check_worker(), doctor.check_own_session()):
+        assert check.ok, check
+        assert f"Python {sys.version_info[0]}.{sys.version_info[1]}." in check.found
+    assert spark.range(3).count() == 3
+
+
+def test_the_session_that_a_job_would_get_is_asked(spark: SparkSession, tmp_path: Path) -> None:
+    """Its workers run what the settings say, and not the Python of the driver."""
+    other = bare_python(tmp_path)
+    spark.conf.set("spark.sql.execution.pyspark.python", str(other))
+    try:
+        check = doctor.check_own_session()
+    finally:
+        spark.conf.unset("spark.sql.execution.pyspark.python")
+    assert check.ok is False
+    assert check.name == doctor.OWN
+    assert "cannot import skewless" in check.found
+    assert f"PYSPARK_PYTHON (or spark.pyspark.python) to {sys.executable}" in check.advice
 
 
 def test_worker_that_fails_shows_the_error() -> None:
     class Broken:
+        conf: ClassVar[dict[str, str]] = {"spark.master": "spark://somewhere"}
+
         def range(self, *arguments: int) -> None:
             raise RuntimeError(
                 "An exception was thrown\nTraceback (most recent call last):\n"

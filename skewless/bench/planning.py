@@ -13,7 +13,7 @@ from skewless.planning.auto import AIM, Auto
 from skewless.planning.lsstream import LsStream
 from skewless.planning.measure import Measured
 from skewless.planning.plan import validate
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of, round_robin
 from skewless.routing.splits import Split
@@ -59,7 +59,7 @@ def compare(
 
     Each plans until it moves nothing more. Keys are not split, so that both have the same means.
     """
-    policies: dict[str, Policy] = {
+    policies: dict[str, PartitionPolicy] = {
         "LsStream": LsStream(instances, partitions=partitions),
         "LsStream, as tight as Auto": LsStream(
             instances, partitions=partitions, threshold=AIM * Auto().threshold
@@ -85,7 +85,7 @@ def compare(
 
 
 def _until_quiet(
-    policy: Policy, snapshot: Snapshot, clock: Callable[[], float]
+    policy: PartitionPolicy, snapshot: Snapshot, clock: Callable[[], float]
 ) -> dict[str, float]:
     state: dict[str, Any] = {}
     first = snapshot.by_instance(snapshot.load)
@@ -186,7 +186,7 @@ class ModelCluster:
         """Other keys are the hot ones from now on."""
         self._rates = self._rng.permutation(self._rates)
 
-    def step(self, policy: Policy) -> tuple[float, float]:
+    def step(self, policy: PartitionPolicy) -> tuple[float, float]:
         """A batch and a plan; the share of the rows that move, and the true overload before it."""
         if self.table is None:
             self.table = policy.table(cores=16)

@@ -29,7 +29,6 @@ def summarise(
 def _query(contender: Contender) -> dict[str, Any]:
     """One query; the first batch is left out of speed and balance, because Spark starts in it."""
     track = contender.track
-    elapsed_s = max(track.batches[-1].end_s - track.batches[0].end_s, 1e-3)
     imbalance = np.array([batch.imbalance for batch in track.steady])
     changes = track.changes
     return {
@@ -37,8 +36,8 @@ def _query(contender: Contender) -> dict[str, Any]:
         "rows_late": sum(batch.late for batch in track.batches),
         "matches": track.matches,
         "result_rows": contender.result_rows(),
-        "rows_per_second": round(sum(batch.rows for batch in track.steady) / elapsed_s),
-        "matches_per_second": round(sum(batch.matches for batch in track.steady) / elapsed_s),
+        "rows_per_second": round(track.steady_rate("rows")),
+        "matches_per_second": round(track.steady_rate("matches")),
         "batches": len(track.batches),
         "batch_ms_median": _median([batch.duration_s * 1000 for batch in track.steady]),
         "straggler_ms_median": _median([batch.straggler_ms for batch in track.steady]),

@@ -128,14 +128,20 @@ class Track:
 
     def rate(self, what: str, span_s: float = 5.0) -> float:
         """`rows` or `matches` per second of wall time, over the batches of the last seconds."""
-        recent = self.recent(span_s)
-        if not recent:
+        return self._per_second(what, self.recent(span_s))
+
+    def steady_rate(self, what: str) -> float:
+        """`rows` or `matches` per second of wall time, over the steady batches."""
+        return self._per_second(what, self.steady)
+
+    def _per_second(self, what: str, batches: list[Batch]) -> float:
+        if not batches:
             return 0.0
-        first = self.batches.index(recent[0])
+        first = self.batches.index(batches[0])
         # The first batch of all has nothing before it: its own duration is all there is.
-        begin = self.batches[first - 1].end_s if first else recent[0].end_s - recent[0].duration_s
-        elapsed = max(recent[-1].end_s - begin, 1e-3)
-        return float(sum(getattr(batch, what) for batch in recent) / elapsed)
+        begin = self.batches[first - 1].end_s if first else batches[0].end_s - batches[0].duration_s
+        elapsed = max(batches[-1].end_s - begin, 1e-3)
+        return float(sum(getattr(batch, what) for batch in batches) / elapsed)
 
     def loads(self) -> Floats:
         """CPU time over the mean of the instances, per steady batch (row) and instance."""

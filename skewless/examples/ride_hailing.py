@@ -1,6 +1,6 @@
 """Ride hailing: which drivers were in the cell of an order within ten seconds of it?"""
 
-import sys
+import argparse
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,5 +26,8 @@ def dispatch(spark: SparkSession, orders: str, drivers: str, out: str, balance: 
 
 
 if __name__ == "__main__":
-    orders_dir, drivers_dir, out_dir = sys.argv[1:]
-    dispatch(sk.session(), orders_dir, drivers_dir, out_dir).awaitTermination()
+    arguments = argparse.ArgumentParser(description=__doc__)
+    for name in ("orders", "drivers", "out"):
+        arguments.add_argument(name, help="a folder")
+    folders = vars(arguments.parse_args())
+    dispatch(sk.session(), **folders).awaitTermination()

@@ -17,20 +17,30 @@ def explain_balance(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return "No batch has been committed yet."
     lines: list[str] = []
-    for operator in records[-1]["operators"]:
-        lines += _map_loads(operator) if operator["operator"] == "map" else _loads(operator)
+    is_chain = len(records[-1]["operators"]) > 1
+    for number, operator in enumerate(records[-1]["operators"], start=1):
+        number_told = f"{number}. " if is_chain else ""
+        loads = _map_loads(operator) if operator["operator"] == "map" else _loads(operator)
+        lines += [number_told + loads[0], *loads[1:]]
     lines += ["", f"Last {min(_ROUNDS, len(records))} rounds:"]
     for record in records[-_ROUNDS:]:
         if "damaged" in record:
             lines.append(f"  batch {record['batchId']}: {record['damaged']}")
-        lines += [_round(record["batchId"], operator) for operator in record["operators"]]
+        for number, operator in enumerate(record["operators"], start=1):
+            which = f", {number}. {_name(operator)}" if is_chain else ""
+            lines.append(_round(f"batch {record['batchId']}{which}", operator))
     lines += explain_dropped(records[-_ROUNDS:])
     return "\n".join(lines)
 
 
+def _name(operator: dict[str, Any]) -> str:
+    """What the operator does; records of earlier versions have its kind alone."""
+    return str(operator.get("name", operator["operator"]))
+
+
 def _headline(operator: dict[str, Any], of: str) -> str:
     return (
-        f"{operator['operator']} on {operator['instances']} instances, policy "
+        f"{_name(operator)} on {operator['instances']} instances, policy "
         f"{operator['balance']['policy']}: imbalance {operator['imbalance']:.2f} "
         f"(busiest ÷ mean {of})"
     )
@@ -80,7 +90,7 @@ def _loads(operator: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _round(batch: int, operator: dict[str, Any]) -> str:
+def _round(which: str, operator: dict[str, Any]) -> str:
     balance = operator["balance"]
     moves = balance.get("moves", [])
     moved = ", ".join(f"{p}: {a}→{b}" for p, a, b in moves[:6])
@@ -89,4 +99,4 @@ def _round(batch: int, operator: dict[str, Any]) -> str:
     if balance.get("movedKeys"):
         told += f"; {balance['movedKeys']:,} keys"
     reason = f"; {balance['reason']}" if balance.get("reason") else ""
-    return f"  batch {batch}: imbalance {operator['imbalance']:.2f}{reason}{told}"
+    return f"  {which}: imbalance {operator['imbalance']:.2f}{reason}{told}"

@@ -3,19 +3,21 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from skewless.errors import bad_argument
 from skewless.load.cost import CostModel
 from skewless.load.heavy import EVERY_KEY_THAT_COUNTS, STANDING_OUT, Detail
 from skewless.load.report import Report
+from skewless.planning.auto import Auto
 from skewless.planning.keys.plan import WHOLE, KeyPlan, validate_keys
 from skewless.planning.keys.policies import KeyPolicy
 from skewless.planning.keys.snapshot import KeySnapshot
 from skewless.planning.measure import Measured
 from skewless.planning.plan import Plan, PlanError, validate
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy, Policy
 from skewless.planning.resize import resized, resized_splits
 from skewless.planning.scaling import scaled, wanted
 from skewless.planning.snapshot import HotKey, Loads, Snapshot
@@ -30,7 +32,16 @@ if TYPE_CHECKING:
 
 # The newest batch against all before it: two batches after a hotspot jumps, it is 9/10 of the load.
 _NEWEST = 0.7
-AnyPolicy = Policy | KeyPolicy
+AnyPolicy = PartitionPolicy | KeyPolicy
+
+
+def routing_policy(balance: Policy | None, example: str) -> AnyPolicy:
+    """The policy of an operator with state; one that deals out rows without keys is refused."""
+    if balance is None:
+        return Auto()
+    if not callable(getattr(balance, "table", None)) or isinstance(balance, type):
+        raise bad_argument("balance", balance, f"a policy such as {example}")
+    return cast("AnyPolicy", balance)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 from skewless.load.imbalance import imbalance
 from skewless.planning.hash import Hash
 from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_instances, check_whole
+from skewless.planning.policy import check_count, check_whole
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.cont_rand import ContRandRouter
-from skewless.routing.partitions import PartitionTable
+from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class ContRand:
     2
     """
 
-    instances: int
+    instances: int | None = None
     group: int = 2
 
     def __post_init__(self) -> None:
-        check_instances(self.instances)
+        check_count(self.instances)
         # The default goes with a single instance, too, which is then all of its group.
-        check_whole("group", self.group, 1, max(2, self.instances))
+        check_whole("group", self.group, 1, max(2, self.instances or MAX_PARTITIONS))
 
     def table(self, cores: int) -> PartitionTable:
         return Hash(self.instances).table(cores)

@@ -9,7 +9,13 @@ import numpy.typing as npt
 from skewless.load.imbalance import imbalance
 from skewless.planning.measure import StoredTimesQueued
 from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import check_instances, check_number, check_partitions, check_whole
+from skewless.planning.policy import (
+    check_count,
+    check_number,
+    check_partitions,
+    check_whole,
+    counted,
+)
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
 
@@ -63,19 +69,20 @@ class FastJoin:
     256
     """
 
-    instances: int
+    instances: int | None = None
     partitions: int = 256
     trigger: float = 2.2
     every: int = 1
 
     def __post_init__(self) -> None:
-        check_instances(self.instances)
+        check_count(self.instances)
         check_partitions(self.partitions, self.instances)
         check_number("trigger", self.trigger, 1.0)
         check_whole("every", self.every, 1, 1_000_000)
 
     def table(self, cores: int) -> PartitionTable:
-        return round_robin(self.instances, self.partitions)
+        instances = counted(self.instances, cores)
+        return round_robin(instances, max(self.partitions, instances))
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_instances
+from skewless.planning.policy import check_count, counted
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
 
@@ -14,21 +14,22 @@ _PARTITIONS = 256
 
 @dataclass(frozen=True)
 class Hash:
-    """Every key stays on the instance its hash names.
+    """Every key stays on the instance its hash names; one instance per core by default.
 
     >>> Hash(instances=4).table(cores=2).instances
     4
     """
 
-    instances: int
+    instances: int | None = None
 
     def __post_init__(self) -> None:
-        check_instances(self.instances)
+        check_count(self.instances)
 
     def table(self, cores: int) -> PartitionTable:
+        instances = counted(self.instances, cores)
         # A multiple of the instances, so that each owns equally many partitions.
-        per_instance = max(1, -(-_PARTITIONS // self.instances))
-        return round_robin(self.instances, min(per_instance * self.instances, MAX_PARTITIONS))
+        per_instance = max(1, -(-_PARTITIONS // instances))
+        return round_robin(instances, min(per_instance * instances, MAX_PARTITIONS))
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "Hash", "instances": self.instances}

@@ -6,7 +6,7 @@ from typing import Any
 from skewless.load.imbalance import imbalance
 from skewless.planning.hash import Hash
 from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_instances
+from skewless.planning.policy import check_count, counted
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.join_matrix import JoinMatrixRouter
 from skewless.routing.partitions import PartitionTable
@@ -20,16 +20,16 @@ class JoinMatrix:
     4
     """
 
-    instances: int
+    instances: int | None = None
 
     def __post_init__(self) -> None:
-        check_instances(self.instances)
+        check_count(self.instances)
 
     def table(self, cores: int) -> PartitionTable:
         return Hash(self.instances).table(cores)
 
     def routing(self, cores: int) -> JoinMatrixRouter:
-        return JoinMatrixRouter(self.instances)
+        return JoinMatrixRouter(counted(self.instances, cores))
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "JoinMatrix", "instances": self.instances}

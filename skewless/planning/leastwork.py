@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skewless.load.sketches import CostSketch, SketchShape
-from skewless.planning.policy import check_instances, check_number, check_whole
+from skewless.planning.policy import check_count, check_number, check_whole, counted
 from skewless.planning.shuffle.policy import Dealing, InstanceWork
 
 # An instance whose speed is nearer to the mean than this is treated as like the others.
@@ -40,8 +40,7 @@ class LeastWork:
     window: int = 8192
 
     def __post_init__(self) -> None:
-        if self.instances is not None:
-            check_instances(self.instances)
+        check_count(self.instances)
         check_number("epsilon", self.epsilon, 0.0, 1.0)
         check_number("delta", self.delta, 0.0, 0.99)
         check_whole("heaviest", self.heaviest, 0, 65_536)
@@ -50,7 +49,7 @@ class LeastWork:
         SketchShape.within(self.epsilon, self.delta)  # names what it does not take
 
     def count(self, cores: int) -> int:
-        return max(1, cores) if self.instances is None else self.instances
+        return counted(self.instances, cores)
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -11,7 +11,13 @@ from skewless.load.resources import per_instance, resources
 from skewless.planning.annealing import Straggler, choose_migrations
 from skewless.planning.measure import Resources
 from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import check_instances, check_number, check_partitions, check_whole
+from skewless.planning.policy import (
+    check_count,
+    check_number,
+    check_partitions,
+    check_whole,
+    counted,
+)
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
 
@@ -34,7 +40,7 @@ class LsStream:
     256
     """
 
-    instances: int
+    instances: int | None = None
     partitions: int = 256
     threshold: float = 1.0
     gamma: float = 0.5
@@ -43,7 +49,7 @@ class LsStream:
     every: int = 1
 
     def __post_init__(self) -> None:
-        check_instances(self.instances)
+        check_count(self.instances)
         check_partitions(self.partitions, self.instances)
         check_number("threshold", self.threshold, 0.0)
         check_number("gamma", self.gamma, 0.0, 1.0)
@@ -52,7 +58,8 @@ class LsStream:
         check_whole("every", self.every, 1, 1_000_000)
 
     def table(self, cores: int) -> PartitionTable:
-        return round_robin(self.instances, self.partitions)
+        instances = counted(self.instances, cores)
+        return round_robin(instances, max(self.partitions, instances))
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -1,6 +1,6 @@
 """What every balancing policy offers the engine."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from skewless.errors import bad_argument
 from skewless.planning.plan import Plan
@@ -9,15 +9,20 @@ from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
 from skewless.routing.router import Router
 
 
+@runtime_checkable
 class Policy(Protocol):
+    """What `balance=` takes, and what all policies have in common."""
+
+    def describe(self) -> dict[str, Any]:
+        """The policy and its options. A restart under the same ones keeps what was planned."""
+        ...
+
+
+class PartitionPolicy(Policy, Protocol):
     """Turns options into a routing table, and measured load into the next one."""
 
     def table(self, cores: int) -> PartitionTable:
         """The table that a new query starts with on a cluster of so many cores."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """The policy and its options. A restart under the same ones keeps the committed table."""
         ...
 
     def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
@@ -28,7 +33,7 @@ class Policy(Protocol):
         ...
 
 
-class Replicating(Policy, Protocol):
+class Replicating(PartitionPolicy, Protocol):
     """A policy that balances by sending rows to several instances instead of moving partitions."""
 
     def routing(self, cores: int) -> Router:
@@ -41,9 +46,24 @@ def check_instances(instances: object) -> None:
     check_whole("instances", instances, 1, MAX_PARTITIONS)
 
 
-def check_partitions(partitions: object, instances: int) -> None:
+def check_count(instances: object) -> None:
+    """Refuse what is neither None, one per core, nor a number of instances."""
+    if instances is not None:
+        check_instances(instances)
+
+
+def counted(instances: int | None, cores: int) -> int:
+    """How many instances there are on so many cores.
+
+    >>> counted(None, cores=8), counted(3, cores=8)
+    (8, 3)
+    """
+    return max(1, cores) if instances is None else instances
+
+
+def check_partitions(partitions: object, instances: int | None) -> None:
     """Refuse fewer partitions than instances: some instance could never get any."""
-    check_whole("partitions", partitions, instances, MAX_PARTITIONS)
+    check_whole("partitions", partitions, instances or 1, MAX_PARTITIONS)
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.sketches import CostSketch, SketchShape, instability
-from skewless.planning.policy import check_instances, check_number, check_whole
+from skewless.planning.policy import check_count, check_number, check_whole, counted
 from skewless.planning.shuffle.policy import Dealing, InstanceWork
 
 
@@ -30,8 +30,7 @@ class Posg:
     delta: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.instances is not None:
-            check_instances(self.instances)
+        check_count(self.instances)
         check_whole("window", self.window, 1, 2**40)
         check_number("mu", self.mu, 0.0)
         check_number("epsilon", self.epsilon, 0.0, 1.0)
@@ -39,7 +38,7 @@ class Posg:
         SketchShape.within(self.epsilon, self.delta)  # names what it does not take
 
     def count(self, cores: int) -> int:
-        return max(1, cores) if self.instances is None else self.instances
+        return counted(self.instances, cores)
 
     def describe(self) -> dict[str, Any]:
         return {

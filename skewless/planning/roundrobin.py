@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.sketches import CostSketch
-from skewless.planning.policy import check_instances
+from skewless.planning.policy import check_count, counted
 from skewless.planning.shuffle.policy import Dealing, InstanceWork
 
 
@@ -20,11 +20,10 @@ class RoundRobin:
     instances: int | None = None
 
     def __post_init__(self) -> None:
-        if self.instances is not None:
-            check_instances(self.instances)
+        check_count(self.instances)
 
     def count(self, cores: int) -> int:
-        return max(1, cores) if self.instances is None else self.instances
+        return counted(self.instances, cores)
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "RoundRobin", "instances": self.instances}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skewless.errors import bad_argument
-from skewless.planning.policy import check_instances
+from skewless.planning.policy import check_instances, counted
 
 Instances = int | tuple[int, int] | None
 # An instance that works for longer per batch is busy.
@@ -44,12 +44,10 @@ def wanted(instances: Instances, cores: int, current: int | None = None) -> int:
     >>> wanted((2, 4), cores=8, current=3)
     3
     """
-    if instances is None:
-        return max(1, cores)
     if isinstance(instances, tuple):
         low, high = instances
-        return min(max(max(1, cores) if current is None else current, low), high)
-    return instances
+        return min(max(counted(current, cores), low), high)
+    return counted(instances, cores)
 
 
 def largest(instances: Instances, cores: int) -> int:

@@ -12,7 +12,7 @@ from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
 from skewless.planning.lsstream import LsStream
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.routing.partitions import MAX_PARTITIONS
 from skewless.simulate import Cluster, Costs, Course, Run, Streams, find_bottleneck, simulate
 from skewless.workloads.city import City
@@ -90,7 +90,7 @@ class Result:
         }
 
 
-def policy_of(task: Task, instances: int) -> Policy:
+def policy_of(task: Task, instances: int) -> PartitionPolicy:
     """The system's planner. FastJoin moves keys: its units are as many as a table can have."""
     if task.system == "BiStream":
         return Hash(instances)

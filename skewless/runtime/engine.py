@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from skewless.load.report import Report, read_report
+from skewless.operators.names import operator_name
 from skewless.state.commit import (
     KEPT_WHOLE,
     CheckpointError,
@@ -206,7 +207,10 @@ class Engine:
         progress = {
             "batchId": attempt.batch,
             "operators": [
-                operator.progress(after.state, after.reports)
+                {
+                    "name": operator_name(operator.fingerprint),
+                    **operator.progress(after.state, after.reports),
+                }
                 for operator, after in zip(self.operators, settled, strict=True)
             ],
             "durationMs": duration_ms,

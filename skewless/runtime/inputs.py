@@ -69,6 +69,18 @@ def is_case_sensitive(session: SparkSession) -> bool:
     return session.conf.get("spark.sql.caseSensitive", "false") == "true"
 
 
+def refuse_updates(argument: str, frame: Any) -> None:
+    """Refuses a stream whose rows replace earlier ones as the input of an operator with state."""
+    node = getattr(frame, "node", None)
+    if node is not None and not node.appends:
+        raise bad_argument(
+            argument,
+            "an aggregate whose groups never end",
+            "a stream that appends: give the aggregate a window and a watermark, or write it with "
+            '.outputMode("update") and read that in a query of its own',
+        )
+
+
 def read_input(argument: str, frame: Any) -> Input:
     """Checks that an argument is a streaming DataFrame whose columns can be carried."""
     if not hasattr(frame, "isStreaming") or not hasattr(frame, "sparkSession"):

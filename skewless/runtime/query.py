@@ -1,6 +1,7 @@
 """A running query: Spark's StreamingQuery, with Skewless's own account in its progress."""
 
 import contextlib
+import functools
 import threading
 from typing import Any
 
@@ -8,26 +9,38 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 from skewless.observe.balance import explain_balance
-from skewless.state.commit import CheckpointError, CommitLog
+from skewless.runtime.history import History
 from skewless.state.lock import DirectoryLock
 
 _EXPLAINED = 10
 
 
-class Query:
-    """The members of pyspark's StreamingQuery; `lastProgress["skewless"]` is read from the commit.
+class Query(StreamingQuery):
+    """A StreamingQuery of pyspark whose `lastProgress["skewless"]` is read from the commit.
 
-    Nothing here lives only in memory: what a user may ask for is in the state directory.
+    Nothing here lives only in memory: what a user may ask for is in the state directory, as long
+    as that is there.
     """
 
-    def __init__(self, query: StreamingQuery, log: CommitLog, lock: DirectoryLock) -> None:
+    def __new__(cls, query: StreamingQuery, *_: Any) -> "Query":
+        kind = cls if isinstance(query, StreamingQuery) else _query_like(type(query))
+        return object.__new__(kind)
+
+    # Not the constructor of the base class: it takes an object of Java, which Connect has not.
+    def __init__(self, query: StreamingQuery, history: History, lock: DirectoryLock) -> None:
         self._query = query
-        self._log = log
+        self._history = history
         # The lock must go whenever the query ends, also when it fails and nobody asks.
         self._watch = threading.Thread(
-            target=_release_at_end, args=(query, lock), name="skewless-lock", daemon=True
+            target=_release_at_end, args=(query, lock, history), name="skewless-lock", daemon=True
         )
         self._watch.start()
+
+    def __getattr__(self, name: str) -> Any:
+        """What the base class keeps in an instance is that of the query within."""
+        if name == "_query":  # not there yet
+            raise AttributeError(name)
+        return getattr(self._query, name)
 
     @property
     def id(self) -> str:
@@ -84,9 +97,7 @@ class Query:
 
     def explainBalance(self) -> None:  # noqa: N802 - named like explain
         """Prints how the load is spread over the instances, what was moved lately, and why."""
-        batches = self._log.batches()[-_EXPLAINED:]
-        records = [p for b in batches if (p := _progress(self._log, b)) is not None]
-        print(explain_balance(records))  # noqa: T201 - as explain does
+        print(explain_balance(self._history.latest(_EXPLAINED)))  # noqa: T201 - as explain does
 
     def _settle(self) -> None:
         """Once the query has ended, its checkpoint is free before the caller goes on."""
@@ -96,24 +107,20 @@ class Query:
     def _with_skewless(self, progress: Any) -> Any:
         batch = progress["batchId"]
         # An idle trigger reports the batch to come: the last one done is what can be told.
-        progress["skewless"] = _progress(self._log, batch) or _progress(self._log, batch - 1)
+        told = self._history.progress(batch) or self._history.progress(batch - 1)
+        progress["skewless"] = told
         return progress
 
 
-def _progress(log: CommitLog, batch: int) -> dict[str, Any] | None:
-    """What the commit of a batch tells; None where there is none.
-
-    Nothing is computed from it, so a damaged commit is shown as such and stops nobody.
-    """
-    try:
-        record = log.record(batch)
-    except CheckpointError as failure:
-        return {"batchId": batch, "operators": [], "durationMs": {}, "damaged": str(failure)}
-    return None if record is None else record["progress"]
+@functools.cache
+def _query_like(kind: type) -> type[Query]:
+    """The class of queries of Spark Connect, which has a StreamingQuery of its own."""
+    return type(Query.__name__, (Query, kind), {})
 
 
-def _release_at_end(query: StreamingQuery, lock: DirectoryLock) -> None:
+def _release_at_end(query: StreamingQuery, lock: DirectoryLock, history: History) -> None:
     # A failed query, or a session that is gone: the user sees it where they wait, not here.
     with contextlib.suppress(Exception):
         query.awaitTermination()
     lock.release()
+    history.close()

@@ -28,6 +28,17 @@ def refuse_unknown_format(name: str, session: SparkSession) -> None:
             raise bad_argument("format", name, takes) from error
 
 
+def refuse_without_batches(given: dict[str, str | None]) -> None:
+    """Refuses the triggers of Spark under which there are no micro-batches."""
+    for name, value in given.items():
+        if value is not None:
+            raise SkewlessError(
+                f"trigger: {name}={value!r} is not offered, because operators work on "
+                "micro-batches; use trigger(processingTime='0 seconds'), which starts the next "
+                "batch as soon as the last one is done"
+            )
+
+
 def refuse_nested_columns(schema: T.StructType) -> None:
     for field in schema.fields:
         if isinstance(field.dataType, T.StructType | T.ArrayType | T.MapType | T.VariantType):

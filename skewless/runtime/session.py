@@ -53,7 +53,7 @@ def session(
     """
     if config is not None and not isinstance(config, dict):
         raise bad_argument("config", config, "a dict of Spark settings")
-    active = SparkSession.getActiveSession() or _of_another_thread()
+    active = running()
     if active is not None:
         for key, value in (config or {}).items():
             active.conf.set(key, value)
@@ -79,6 +79,11 @@ def settings_with(config: dict[str, Any]) -> dict[str, Any]:
     }
     has_ui = str(settings["spark.ui.enabled"]).lower() == "true"
     return settings if has_ui else {**_WITHOUT_UI, **settings}
+
+
+def running() -> SparkSession | None:
+    """The session that a user has already, if any; nobody else may stop it."""
+    return SparkSession.getActiveSession() or _of_another_thread()
 
 
 def _of_another_thread() -> SparkSession | None:

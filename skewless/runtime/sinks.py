@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 # Formats that write files below a path: a batch is a folder, replaced as a whole on replay.
 FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml"})
 BATCH_COLUMN = "batch"
-TEMPORARY_CHECKPOINT = frozenset({"console", "memory", "noop", "foreachBatch"})
+TEMPORARY_CHECKPOINT = frozenset({"console", "memory", "noop", "foreachbatch"})
 
 
 class Sink(Protocol):

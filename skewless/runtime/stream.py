@@ -1,19 +1,24 @@
 """A stream that an operator gives: schema before anything runs, ordinary code on every batch."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from skewless.errors import bad_argument
-from skewless.runtime.topology import Node
+from skewless.errors import PerBatchWarning, bad_argument
+from skewless.operators.names import operator_name
+from skewless.planning.policy import Policy
+from skewless.runtime.advice import no_such_member
+from skewless.runtime.perbatch import across_rows, sample
+from skewless.runtime.topology import Node, Transform
 from skewless.runtime.writer import StreamWriter
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stream:
     """The result of an operator, to be written somewhere or to be the input of another one."""
 
@@ -44,29 +49,76 @@ class Stream:
     def printSchema(self) -> None:  # noqa: N802 - Spark's name
         self.session.createDataFrame([], self.schema).printSchema()
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self.dtypes)
+        operator = self.node.operator
+        policy: Policy | None = getattr(operator, "policy", None)
+        instances = None if policy is None else policy.describe().get("instances")
+        told = f" on {_shown(instances)} instances" if instances else ""
+        return f"Stream[{columns}] of {operator_name(operator.fingerprint)}{told}"
+
     def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> "Stream":
-        """Applies ordinary DataFrame code to the result of every batch."""
+        """Applies ordinary DataFrame code to the result of every batch.
+
+        Each batch is by itself: a warning says so where rows are grouped, sorted or limited.
+        """
         if not callable(func):
             raise bad_argument("transform", func, "a function from DataFrame to DataFrame")
+        return self._applied("transform", lambda frame: func(frame, *args, **kwargs))
 
-        def apply(frame: DataFrame) -> DataFrame:
-            return func(frame, *args, **kwargs)
+    def select(self, *cols: Any) -> "Stream":
+        """As `DataFrame.select`, on the result of every batch; so are the members below."""
+        return self._applied("select", lambda frame: frame.select(*cols))
 
-        result = apply(self.session.createDataFrame([], self.schema))
+    def selectExpr(self, *expr: Any) -> "Stream":  # noqa: N802 - Spark's name
+        return self._applied("selectExpr", lambda frame: frame.selectExpr(*expr))
+
+    def filter(self, condition: Column | str) -> "Stream":
+        return self._applied("filter", lambda frame: frame.filter(condition))
+
+    def where(self, condition: Column | str) -> "Stream":
+        return self._applied("where", lambda frame: frame.where(condition))
+
+    def withColumn(self, colName: str, col: Column) -> "Stream":  # noqa: N802 - Spark's names
+        return self._applied("withColumn", lambda frame: frame.withColumn(colName, col))
+
+    def withColumns(self, *colsMap: dict[str, Column]) -> "Stream":  # noqa: N802 - Spark's names
+        return self._applied("withColumns", lambda frame: frame.withColumns(*colsMap))
+
+    def withColumnRenamed(self, existing: str, new: str) -> "Stream":  # noqa: N802 - Spark's name
+        return self._applied("", lambda frame: frame.withColumnRenamed(existing, new))
+
+    def withColumnsRenamed(self, colsMap: dict[str, str]) -> "Stream":  # noqa: N802 - Spark's names
+        return self._applied("", lambda frame: frame.withColumnsRenamed(colsMap))
+
+    def drop(self, *cols: Any) -> "Stream":
+        return self._applied("", lambda frame: frame.drop(*cols))
+
+    def _applied(self, told: str, apply: Transform) -> "Stream":
+        """The stream with more code on its result; `told`: how a warning names that code."""
+        batch, name = sample(self.session, self.schema)
+        result = apply(batch)
         if not hasattr(result, "schema"):
             raise bad_argument("transform", result, "a function that returns a DataFrame")
         if getattr(result, "isStreaming", False):
             takes = "a function that makes its result from the batch it is given, not of a stream"
             raise bad_argument("transform", result, takes)
+        what = across_rows(result, name) if told else None
+        if what is not None:
+            warnings.warn(
+                f"{told}: {what} within each batch only, not over the stream; for results over "
+                "the stream put sk.keyed behind the operator",
+                PerBatchWarning,
+                stacklevel=3,
+            )
         node = replace(self.node, transforms=(*self.node.transforms, apply))
         return replace(self, node=node, schema=result.schema)
 
     def __getattr__(self, name: str) -> Any:
-        """Only asked for what a stream does not have: says where DataFrame code belongs."""
-        hint = ""
-        if not name.startswith("_") and hasattr(DataFrame, name):
-            hint = f"; use .transform(lambda df: df.{name}(...)), which is applied to every batch"
-        raise AttributeError(f"a stream of Skewless has no {name!r}{hint}")
+        """Only asked for what a stream does not have: says what to use instead."""
+        # Not `self.columns`: copies are made by asking a stream that has no attributes yet.
+        schema = self.__dict__.get("schema")
+        raise no_such_member(name, [] if schema is None else schema.names)
 
     def cores(self) -> int:
         """How many tasks the session runs at once, as far as it tells."""
@@ -74,3 +126,7 @@ class Stream:
             return self.session.sparkContext.defaultParallelism
         except (PySparkException, AttributeError):  # Spark Connect has no context to ask
             return int(self.session.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def _shown(instances: int | list[int]) -> str:
+    return " to ".join(map(str, instances)) if isinstance(instances, list) else str(instances)

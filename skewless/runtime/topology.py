@@ -13,6 +13,7 @@ from skewless.runtime.engine import Operator
 Transform = Callable[[DataFrame], DataFrame]
 # The columns of several inputs in one stream: which input a row is of, and the row.
 _INPUT = "input"
+_APPEND = ("append",)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,32 @@ class Node:
         return getattr(self.operator, "gives_watermark", True) and all(
             timing is None or timing.gives_watermark for timing in times
         )
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The output modes to choose from: what goes into a map comes out of it."""
+        own: tuple[str, ...] | None = getattr(self.operator, "modes", None)
+        passed = self._passed_on
+        return own or (_APPEND if passed is None else passed.modes)
+
+    def in_mode(self, mode: str) -> "Node":
+        """The same in another output mode."""
+        if hasattr(self.operator, "in_mode"):
+            return replace(self, operator=self.operator.in_mode(mode))
+        passed = self._passed_on
+        return self if passed is None else replace(self, children=(passed.in_mode(mode),))
+
+    @property
+    def appends(self) -> bool:
+        """Whether the result can be appended to: an aggregate that never closes gives updates."""
+        passed = self._passed_on
+        return bool(getattr(self.operator, "appends", passed is None or passed.appends))
+
+    @property
+    def _passed_on(self) -> "Node | None":
+        """The operator whose rows go through a map."""
+        child = self.children[0]
+        return child if self.keeps_time and isinstance(child, Node) else None
 
     @property
     def timing(self) -> "Node | None":

@@ -1,21 +1,19 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
-import atexit
 import re
-import shutil
-import tempfile
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from skewless.errors import SkewlessError, bad_argument, check_parameters
-from skewless.operators.durations import parse_duration_us
+from skewless.operators.durations import parse_duration_us, shown_duration
 from skewless.runtime.claim import Claim
 from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.engine import Engine
+from skewless.runtime.history import History, discard, temporary_checkpoint
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query
 from skewless.runtime.refusals import (
@@ -25,6 +23,7 @@ from skewless.runtime.refusals import (
     refuse_nested_folders,
     refuse_sparks_own,
     refuse_unknown_format,
+    refuse_without_batches,
 )
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
@@ -38,7 +37,9 @@ from skewless.runtime.sinks import (
     Sink,
 )
 from skewless.runtime.step import Step
-from skewless.runtime.topology import Node, Topology, with_whole_rows
+from skewless.runtime.tables import TableSink, table_sink
+from skewless.runtime.topology import Topology, with_whole_rows
+from skewless.runtime.workers import require_able_workers
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.location import check_shared
@@ -59,7 +60,7 @@ _OWN_OPTIONS = (
     "skewless.faults",
 )
 _STATE_FOLDER = "skewless"
-_APPEND = ("append",)
+_DEFAULT_MODE = "append"  # as in Spark
 _IDENTIFIER = re.compile(r"\w+")
 _MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
@@ -75,6 +76,7 @@ class StreamWriter:
     def __init__(self, stream: "Stream") -> None:
         self._stream = stream
         self._format = "parquet"
+        self._says_format = False
         self._options: dict[str, str] = {}
         self._names: dict[str, str] = {}  # option names are case-insensitive, as in Spark
         self._query_name: str | None = None
@@ -87,6 +89,7 @@ class StreamWriter:
         if not isinstance(source, str) or not source:
             raise bad_argument("format", source, "the name of a format, such as 'parquet'")
         self._format = source
+        self._says_format = True
         self._function = None  # as in Spark, the last of format and foreachBatch is meant
         return self
 
@@ -107,7 +110,7 @@ class StreamWriter:
 
     def outputMode(self, outputMode: str) -> "StreamWriter":  # noqa: N802 - Spark's names
         mode = str(outputMode).lower()
-        modes = getattr(self._stream.node.operator, "modes", _APPEND)
+        modes = self._stream.node.modes
         if mode not in modes:
             takes = " or ".join(repr(m) for m in modes)
             raise bad_argument("outputMode", outputMode, f"{takes}: what the operator can give")
@@ -139,8 +142,11 @@ class StreamWriter:
         processingTime: str | None = None,
         once: bool | None = None,
         availableNow: bool | None = None,
+        continuous: str | None = None,
+        realTime: str | None = None,
     ) -> "StreamWriter":
-        given = {
+        refuse_without_batches({"continuous": continuous, "realTime": realTime})
+        given: dict[str, Any] = {
             name: value
             for name, value in (
                 ("processingTime", processingTime),
@@ -152,8 +158,13 @@ class StreamWriter:
         takes = "one of processingTime='1 second', once=True, availableNow=True"
         if len(given) != 1 or False in (once, availableNow):
             raise bad_argument("trigger", given, takes)
-        if processingTime is not None and parse_duration_us("processingTime", processingTime) < 0:
-            raise bad_argument("processingTime", processingTime, "a duration that is not below 0")
+        if processingTime is not None:
+            interval_us = parse_duration_us("processingTime", processingTime)
+            if interval_us < 0:
+                takes = "a duration that is not below 0"
+                raise bad_argument("processingTime", processingTime, takes)
+            # Spark's trigger knows fewer spellings than we do.
+            given["processingTime"] = shown_duration(interval_us)
         self._trigger = given
         return self
 
@@ -165,6 +176,13 @@ class StreamWriter:
         self._function = func
         return self
 
+    def foreach(self, f: Any) -> "StreamWriter":
+        """Not offered: says what to use instead."""
+        raise SkewlessError(
+            "foreach: not offered; use .foreachBatch(lambda df, batch_id: df.foreach(f)), which "
+            "calls f for every row of a batch in the workers"
+        )
+
     def start(
         self,
         path: str | None = None,
@@ -175,32 +193,66 @@ class StreamWriter:
         **options: Any,
     ) -> Query:
         """Starts the query; every mistake that can be found without running is found here."""
-        self.options(**options)
-        if outputMode is not None:
-            self.outputMode(outputMode)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        if format is not None:
-            self.format(format)
-        if queryName is not None:
-            self.queryName(queryName)
+        self._set(format, outputMode, partitionBy, queryName, options)
         if path is not None:
             self.option("path", path)
+        return self._start(self._sink)
+
+    def toTable(  # noqa: N802 - Spark's names
+        self,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Query:
+        """Starts the query; every batch is appended to a table, which is created if need be.
+
+        A replayed batch is not appended again where the table is Delta's; see docs/semantics.md.
+        """
+        self._set(format, outputMode, partitionBy, queryName, options)
+        return self._start(partial(self._table_sink, tableName))
+
+    def _set(
+        self,
+        source: str | None,
+        mode: str | None,
+        partition_by: str | list[str] | None,
+        name: str | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.options(**options)
+        if mode is not None:
+            self.outputMode(mode)
+        if partition_by is not None:
+            self.partitionBy(partition_by)
+        if source is not None:
+            self.format(source)
+        if name is not None:
+            self.queryName(name)
+
+    def _start(self, sink_at: Callable[[str | None], Sink]) -> Query:
         stream = self._stream
         own = self._own_options()
-        sink = self._sink(own["path"])
-        given = self._checkpoint(own["checkpointlocation"])
-        checkpoint = self._placed("checkpointLocation", given)
+        sink = sink_at(own["path"])
+        dead_letter_path = own["deadletterpath"]
+        last = stream.node if dead_letter_path is None else with_whole_rows(stream.node)
+        # The last operator in the output mode of the query; those before it append.
+        topology = Topology.of(last.in_mode(self._output_mode or _DEFAULT_MODE))
+        lasting = self._checkpoint(own["checkpointlocation"], sink)
         bad_rows = own["badrows"] or "fail"
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
+        require_able_workers(stream.session)
+        temporary = temporary_checkpoint() if lasting is None else None
+        checkpoint = self._placed("checkpointLocation", lasting or str(temporary))
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
         folders = {"checkpointLocation": checkpoint, "stateLocation": state}
         if isinstance(sink, FileSink):
             refuse_nested_folders("path", sink.path, folders)
             folders["path"] = sink.path
-        dead_letter_path = own["deadletterpath"]
         if dead_letter_path is not None:
             dead_letter_path = self._placed("deadLetterPath", dead_letter_path)
             refuse_nested_folders("deadLetterPath", dead_letter_path, folders)
@@ -215,8 +267,6 @@ class StreamWriter:
         ]
         for claim in claims:
             claim.check()
-        last = stream.node if dead_letter_path is None else with_whole_rows(stream.node)
-        topology = Topology.of(self._in_mode(last))
         engine = Engine(
             storage=storage,
             operators=topology.operators,
@@ -236,6 +286,8 @@ class StreamWriter:
             engine.open()
             for claim in claims:
                 claim.hold()
+            if isinstance(sink, TableSink):
+                sink = sink.opened(stream.session, storage)
             letters = dead_letter_path and DeadLetters(dead_letter_path, storage, topology)
             step = Step(engine, sink, topology, letters or None)
             writer = topology.stream().writeStream.foreachBatch(step)
@@ -247,16 +299,12 @@ class StreamWriter:
             query = writer.start()
         except BaseException:
             lock.release()
+            if temporary is not None:
+                discard(temporary)
             raise
         if isinstance(sink, MemorySink):
             sink.publish()  # not before: the view of another query may have the name
-        return Query(query, CommitLog(storage), lock)
-
-    def _in_mode(self, node: Node) -> Node:
-        """The last operator in the output mode of the query; those before it append."""
-        if self._output_mode is None or not hasattr(node.operator, "in_mode"):
-            return node
-        return replace(node, operator=node.operator.in_mode(self._output_mode))
+        return Query(query, History(CommitLog(storage), temporary), lock)
 
     def _own_options(self) -> dict[str, str | None]:
         """The options that are ours; the rest belongs to the format."""
@@ -317,7 +365,19 @@ class StreamWriter:
         is_local = (self._stream.session.conf.get("spark.master", "") or "").startswith("local")
         return Storage(path).absolute().uri if is_local else path
 
-    def _checkpoint(self, given: str | None) -> str:
+    def _table_sink(self, name: str, path: str | None) -> Sink:
+        return table_sink(
+            name,
+            self._stream.session,
+            self._stream.schema,
+            source=self._format if self._says_format or self._function is not None else None,
+            path=path,
+            partition_by=self._partition_by,
+            options=self._format_options(),
+        )
+
+    def _checkpoint(self, given: str | None, sink: Sink) -> str | None:
+        """Where the query lives; None: nobody will ask for it after its end."""
         if given is not None:
             return given
         default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
@@ -330,11 +390,9 @@ class StreamWriter:
                 )
                 raise bad_argument("queryName", folder, takes)
             return f"{default.rstrip('/')}/{folder}"
-        if self._function is not None or self._format.lower() in TEMPORARY_CHECKPOINT:
-            folder = tempfile.mkdtemp(prefix="skewless-")
-            # Not when the query ends: its progress is read from there.
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            return folder
+        is_table = isinstance(sink, TableSink)
+        if not is_table and self._format.lower() in TEMPORARY_CHECKPOINT:
+            return None
         raise SkewlessError(
             "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
             "that outlives the query"

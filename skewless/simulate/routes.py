@@ -9,7 +9,7 @@ import numpy.typing as npt
 from skewless.errors import SkewlessError
 from skewless.planning.contrand import ContRand
 from skewless.planning.joinmatrix import JoinMatrix
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.routing.join_matrix import grid_shape
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.splits import Split
@@ -78,7 +78,7 @@ def compile_routes(routes: Sequence[Route], of_key: npt.NDArray[np.int32]) -> Ro
 
 
 def routes_of(
-    policy: Policy,
+    policy: PartitionPolicy,
     table: PartitionTable,
     splits: Sequence[Split],
     hashes: npt.NDArray[np.uint64],

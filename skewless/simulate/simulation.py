@@ -14,7 +14,7 @@ from skewless.load.imbalance import imbalance
 from skewless.load.resources import resources
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.plan import Plan, validate
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import partition_of
 from skewless.routing.splits import Split
@@ -34,7 +34,7 @@ CHUNK = 500_000
 
 
 def simulate(
-    policy: Policy,
+    policy: PartitionPolicy,
     streams: Streams,
     cluster: Cluster,
     costs: Costs,
@@ -55,7 +55,7 @@ def simulate(
 
 @dataclass
 class _Simulation:
-    policy: Policy
+    policy: PartitionPolicy
     streams: Streams
     cluster: Cluster
     costs: Costs

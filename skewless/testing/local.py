@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skewless.kernels.groups import without_negative_zero
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import (
@@ -27,7 +28,7 @@ from skewless.operators.join.layout import (
 )
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.runtime.engine import Attempt, Engine
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
@@ -39,9 +40,14 @@ HashFunction = Callable[[pa.Table], npt.NDArray[np.uint64]]
 
 
 def spread_hash(keys: pa.Table) -> npt.NDArray[np.uint64]:
-    """A good 64-bit hash of the key columns."""
+    """A good 64-bit hash of the key columns, equal where Spark says that they are."""
+    columns = (
+        without_negative_zero(column) if pa.types.is_floating(column.type) else column
+        for column in keys.columns
+    )
     # As text: pandas would turn whole numbers beside nulls into fractions, and hash those.
-    rows = np.array([repr(row) for row in zip(*keys.to_pydict().values(), strict=True)], object)
+    values = [column.to_pylist() for column in columns]
+    rows = np.array([repr(row) for row in zip(*values, strict=True)], object)
     return pd.util.hash_array(rows, categorize=False).astype(np.uint64)
 
 
@@ -96,7 +102,7 @@ class LocalJoin(LocalQuery[Batch]):
     delays: Delays
     left_schema: pa.Schema
     right_schema: pa.Schema
-    policy: Policy = field(default_factory=lambda: Hash(2))
+    policy: PartitionPolicy = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False

@@ -14,7 +14,7 @@ from skewless.operators.keyed.operator import KeyedOperator, layout_of
 from skewless.operators.keyed.process import Process
 from skewless.operators.keyed.windows import Window
 from skewless.planning.hash import Hash
-from skewless.planning.policy import Policy
+from skewless.planning.policy import PartitionPolicy
 from skewless.routing.splits import homes
 from skewless.runtime.engine import Attempt
 from skewless.state.watermark import Delays
@@ -37,7 +37,7 @@ class LocalKeyed(LocalQuery[pa.Table]):
     window: Window = None
     delay_us: int | None = 0
     mode: str = "append"
-    policy: Policy = field(default_factory=lambda: Hash(2))
+    policy: PartitionPolicy = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False

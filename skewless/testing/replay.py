@@ -76,10 +76,11 @@ class Replay:
         *,
         format: str = "parquet",
         function: Callable[[DataFrame, int], None] | None = None,
+        outputMode: str = "append",
         **options: Any,
     ) -> Query:
         """Starts the query on what is there; `function` takes the batches in place of files."""
-        writer = build(*self.inputs()).writeStream.format(format)
+        writer = build(*self.inputs()).writeStream.format(format).outputMode(outputMode)
         if function is not None:
             writer = writer.foreachBatch(function)
         writer = writer.option("checkpointLocation", str(self.checkpoint)).options(**options)

@@ -1,9 +1,15 @@
 """What the demo reads out of progress records: each batch once, speeds, shares of load."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from skewless.demo.contest import Contender
+from skewless.demo.feed import Feed
+from skewless.demo.summary import summarise
 from skewless.demo.track import Batch, Track
+from skewless.workloads import City
 
 from .records import record
 
@@ -44,8 +50,22 @@ def test_rates_are_per_second_of_wall_time_not_of_busy_time() -> None:
 def test_the_first_batch_alone_is_measured_by_its_own_duration() -> None:
     track = Track()
     assert track.rate("rows") == 0.0
+    assert track.steady_rate("rows") == 0.0
     track.add([record(0, duration_ms=500)])
     assert track.rate("rows") == pytest.approx(2_000)
+    assert track.steady_rate("rows") == pytest.approx(2_000)
+
+
+def test_the_summary_of_a_single_batch_has_its_speed(tmp_path: Path) -> None:
+    """And that of several the speed without the first, in which Spark starts up."""
+    feed = Feed(City(np.random.default_rng(3), drivers=20), tmp_path / "input", steps_per_file=1)
+    contender = Contender("Hash", None, tmp_path)
+    contender.track.add([record(0, duration_ms=500)])
+    told = summarise([contender], feed, seed=3, instances=2)["queries"]["Hash"]
+    assert (told["rows_per_second"], told["matches_per_second"]) == (2_000, 10_000)
+    contender.track.add(record(number) for number in range(1, 4))
+    told = summarise([contender], feed, seed=3, instances=2)["queries"]["Hash"]
+    assert (told["rows_per_second"], told["matches_per_second"]) == (1_000, 5_000)
 
 
 def test_loads_are_over_the_mean_and_without_the_first_batch() -> None:

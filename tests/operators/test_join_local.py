@@ -297,6 +297,49 @@ def test_a_null_time_stops_the_batch_and_names_the_row(tmp_path) -> None:
     assert sample["row"]["a"] == 7
 
 
+def test_floats_as_keys_join_as_in_spark(tmp_path) -> None:
+    """−0.0 is 0.0, and NaN is NaN, also where every hash has an instance of its own."""
+    left = pa.schema([("x", pa.float64()), ("lt", pa.timestamp("us", "UTC"))])
+    right = pa.schema([("x", pa.float64()), ("rt", pa.timestamp("us", "UTC"))])
+    joined = LocalJoin(
+        str(tmp_path),
+        ["x"],
+        ("lt", "rt"),
+        Bounds(0, 0),
+        Delays({"left": 0, "right": 0}),
+        left,
+        right,
+        policy=Hash(64),
+    )
+    values = ([0.0, float("nan")], [-0.0, float("nan")])
+    tables = [
+        pa.table([v, [EPOCH] * 2], schema=s) for v, s in zip(values, (left, right), strict=True)
+    ]
+    assert joined.run([tuple(tables)]).num_rows == 2
+
+
+def test_rows_without_a_key_move_the_watermark(tmp_path) -> None:
+    """As any other row with an event time: a row at second 5 is late after one at second 60."""
+    moment = [EPOCH + timedelta(seconds=s) for s in (60, 5)]
+    joined = LocalJoin(
+        str(tmp_path),
+        ["k", "g"],
+        ("lt", "rt"),
+        Bounds(0, 0),
+        Delays({"left": 0, "right": 0}),
+        LEFT,
+        RIGHT,
+    )
+    for number, key in enumerate((None, "x")):
+        left = pa.table([[key], [1], [moment[number]], [7]], schema=LEFT)
+        right = pa.table([[key], [1], [moment[number]], ["p"]], schema=RIGHT)
+        joined.step(number, (left, right))
+    first, second = (progress["operators"][0] for progress in joined.progress)
+    assert first["nullKeys"] == {"left": 1, "right": 1}
+    assert first["watermark"] == "2024-01-01T00:01:00Z"
+    assert second["late"] == {"left": 1, "right": 1}
+
+
 def one_hot_key(size: int) -> tuple[pa.Table, pa.Table]:
     moments = [EPOCH] * size
     left = pa.table([["hot"] * size, [1] * size, moments, list(range(size))], schema=LEFT)

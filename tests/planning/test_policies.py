@@ -12,12 +12,16 @@ from skewless.planning.contrand import ContRand
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
+from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
+from skewless.planning.leastwork import LeastWork
 from skewless.planning.lsstream import LsStream
 from skewless.planning.plan import validate
-from skewless.planning.policy import Policy, Replicating
+from skewless.planning.policy import PartitionPolicy, Policy, Replicating
+from skewless.planning.posg import Posg
+from skewless.planning.roundrobin import RoundRobin
 from skewless.planning.snapshot import Snapshot
 
-POLICIES: list[Policy] = [
+POLICIES: list[PartitionPolicy] = [
     Hash(instances=4),
     LsStream(instances=4),
     FastJoin(instances=4),
@@ -28,7 +32,7 @@ POLICIES: list[Policy] = [
 NAMES = [type(policy).__name__ for policy in POLICIES]
 
 
-def measured(policy: Policy, seed: int) -> Snapshot:
+def measured(policy: PartitionPolicy, seed: int) -> Snapshot:
     table = policy.table(cores=2)
     rng = np.random.default_rng(seed)
     rows = rng.pareto(1.0, table.partitions) * 100
@@ -36,7 +40,7 @@ def measured(policy: Policy, seed: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_a_policy_is_described_and_remembers_in_json(policy: Policy) -> None:
+def test_a_policy_is_described_and_remembers_in_json(policy: PartitionPolicy) -> None:
     described = policy.describe()
     assert described["policy"] == type(policy).__name__
     assert json.loads(json.dumps(described)) == described
@@ -50,13 +54,13 @@ def test_a_policy_is_described_and_remembers_in_json(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_the_same_snapshot_and_memory_give_the_same_plan(policy: Policy) -> None:
+def test_the_same_snapshot_and_memory_give_the_same_plan(policy: PartitionPolicy) -> None:
     snapshot = measured(policy, 1)
     assert policy.plan(snapshot, {}) == policy.plan(snapshot, {})
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_idle_instances_are_left_alone(policy: Policy) -> None:
+def test_idle_instances_are_left_alone(policy: PartitionPolicy) -> None:
     table = policy.table(cores=2)
     nothing = np.zeros(table.partitions)
     plan, _ = policy.plan(Snapshot(table, nothing, nothing, nothing), {})
@@ -65,7 +69,7 @@ def test_idle_instances_are_left_alone(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", [Hash(4), ContRand(4), JoinMatrix(4)])
-def test_some_never_move(policy: Policy) -> None:
+def test_some_never_move(policy: PartitionPolicy) -> None:
     snapshot = measured(policy, 3)
     plan, state = policy.plan(snapshot, {})
     assert plan.table == snapshot.table
@@ -76,6 +80,37 @@ def test_some_never_move(policy: Policy) -> None:
 def test_replicating_policies_have_a_router() -> None:
     policies: list[Replicating] = [ContRand(6, group=3), JoinMatrix(6)]
     assert [policy.routing(cores=2).instances for policy in policies] == [6, 6]
+
+
+ROUTING = [
+    Hash,
+    LsStream,
+    FastJoin,
+    ContRand,
+    JoinMatrix,
+    Auto,
+    Mixed,
+    MinTable,
+    MinMig,
+    Readj,
+    PKG,
+]
+
+
+@pytest.mark.parametrize("kind", ROUTING)
+def test_without_instances_there_is_one_per_core(kind: Any) -> None:
+    for cores, instances in ((0, 1), (1, 1), (3, 3), (300, 300)):
+        assert kind().table(cores).instances == instances
+        if hasattr(kind, "routing"):
+            assert kind().routing(cores).instances == instances
+    assert kind().describe()["instances"] is None
+    assert isinstance(kind(), Policy)
+
+
+@pytest.mark.parametrize("kind", [LeastWork, Posg, RoundRobin])
+def test_maps_have_one_instance_per_core_too(kind: Any) -> None:
+    assert [kind().count(cores) for cores in (0, 1, 3, 300)] == [1, 1, 3, 300]
+    assert isinstance(kind(), Policy)
 
 
 @pytest.mark.parametrize(

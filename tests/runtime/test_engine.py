@@ -325,7 +325,7 @@ def test_a_retried_task_counts_once(storage: Storage) -> None:
         run_task(storage, attempt, instance)
     commit = engine.finish(attempt, {})
     assert len(commit.operators[0].segments) == INSTANCES
-    assert commit.progress["operators"] == [{"tasks": INSTANCES}]
+    assert commit.progress["operators"] == [{"name": "counting", "tasks": INSTANCES}]
 
 
 @pytest.mark.parametrize("batch", [0, 1, 2])
@@ -396,7 +396,7 @@ def test_progress_is_part_of_the_commit(storage: Storage) -> None:
     assert record is not None
     progress = record["progress"]
     assert progress["batchId"] == 0
-    assert progress["operators"] == [{"tasks": INSTANCES}]
+    assert progress["operators"] == [{"name": "counting", "tasks": INSTANCES}]
     assert progress["durationMs"]["sink"] == 12.5
     assert progress["durationMs"]["plan"] >= 0
 

@@ -251,9 +251,19 @@ def _plain_groups(rows: pa.Table, counts: bool = False) -> list[tuple]:
 
 
 def test_update_mode_without_a_window_counts_for_ever(spark, tmp_path) -> None:
-    """The last count of every key, and null is a key as any other."""
+    """The last count of every key, and null is a key as any other; a map passes updates on."""
     replay = replay_of(spark, tmp_path, BATCHES)
-    query = replay.start(keyed(by="k", process=sk.Count(), watermark=None, balance=sk.Hash(2)))
+    counts = keyed(by="k", process=sk.Count(), watermark=None, balance=sk.Hash(2))
+
+    def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
+    def passed_on(left: DataFrame, right: DataFrame) -> Stream:
+        return sk.map(counts(left, right), same, "k string, count long", cost_key="k")
+
+    with pytest.raises(sk.SkewlessError, match=r'got \'append\'; takes .*outputMode\("update"\)'):
+        replay.start(passed_on)
+    query = replay.start(passed_on, outputMode="update")
     query.awaitTermination()
     rows = spark.read.parquet(str(replay.out))
     last = rows.groupBy("k").agg(F.max_by("count", "batch").alias("n")).toArrow()
@@ -527,6 +537,8 @@ def test_sharing_a_key_is_refused_where_its_parts_cannot_be_added_up(rows, proce
     [
         ({"window": sk.SessionWindow("1 minute")}, "update", "a session may still grow"),
         ({"window": None}, "append", "'update', because without a window no group ends"),
+        ({"window": None}, None, """because without a window no group ends: call .outputMode("u"""),
+        ({"watermark": None}, None, "watermark: got None; takes a duration, because a window must"),
         ({"window": "1 minute"}, "complete", "outputMode: got 'complete'; takes 'append' or"),
     ],
 )
@@ -534,9 +546,25 @@ def test_sharing_a_key_is_refused_where_its_parts_cannot_be_added_up(rows, proce
 def test_output_modes_that_make_no_sense_are_refused(rows, options, mode, says) -> None:
     stream = sk.keyed(rows, **{**GOOD, **options})
     with pytest.raises(sk.SkewlessError) as refused:
-        stream.writeStream.format("noop").outputMode(mode).start()
+        stream.writeStream.format("noop").start(outputMode=mode)
     assert says in str(refused.value)
     assert not rows.sparkSession.streams.active
+
+
+@pytest.mark.filterwarnings("ignore::skewless.StateGrowsWarning")
+def test_an_aggregate_that_never_ends_feeds_no_state(rows) -> None:
+    totals = sk.Agg({"n": "sum", "at": ("max", "ts")})
+    running = sk.keyed(rows, "k", time="ts", process=totals)
+    assert running.columns == ["k", "sum(n)", "at"]
+    passed_on = sk.map(running, dict, "k string, ts timestamp", cost_key="k", per_row=True)
+    says = "got 'an aggregate whose groups never end'; takes a stream that appends: give the"
+    with pytest.raises(sk.SkewlessError, match=f"df: {says}"):
+        sk.keyed(running, "k", time="at", process=sk.Count())
+    with pytest.raises(sk.SkewlessError, match=f"right: {says}"):
+        sk.join(rows, passed_on, on="k", time="ts", within="1 second")
+    open_windows = sk.keyed(rows, "k", time="ts", window="1 hour", process=totals, watermark=None)
+    with pytest.raises(sk.SkewlessError, match=f"left: {says}"):
+        sk.join(open_windows, rows, on="k", time=("at", "ts"), within="1 second")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The writer and the query: formats, triggers, names, progress, and what is refused."""
 
+import copy
 import json
 import threading
 from datetime import UTC, datetime, timedelta
@@ -9,13 +10,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 import skewless as sk
+from skewless.runtime import advice
+from skewless.runtime.history import History
 from skewless.runtime.query import Query
 from skewless.runtime.sinks import FileSink, MemorySink
 from skewless.runtime.stream import Stream
+from skewless.state.commit import CommitLog
+from skewless.state.lock import DirectoryLock
+from skewless.state.storage import Storage
 from skewless.testing import Replay, assert_same_rows, join_oracle
 
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
@@ -111,9 +118,34 @@ def test_memory_sink_and_the_members_of_a_query(replay, expected) -> None:
     assert query.id != query.runId
     assert query.awaitTermination(0.05) is False
     assert_same_rows(replay.spark.table("kept").toArrow(), expected)
+    assert isinstance(query, StreamingQuery), "what takes a query of Spark's takes it"
+    assert isinstance(query, sk.Query)
+    assert StreamingQuery.id.fget(query) == query.id, "also what it does not define itself"
     query.explain()
     query.stop()
     assert not query.isActive
+
+
+def test_a_query_of_connect_is_one_of_its_own_kind(tmp_path) -> None:
+    """Connect's StreamingQuery is another class than the one of the classic Spark."""
+
+    class Remote:
+        id = "q"
+
+        def awaitTermination(self) -> None: ...  # noqa: N802 - Spark's name
+
+        def later(self) -> str:
+            return f"{self.id} later"
+
+    storage = Storage(str(tmp_path))
+    lock = DirectoryLock(storage, "q")
+    query = Query(Remote(), History(CommitLog(storage)), lock)  # type: ignore[arg-type]
+    assert isinstance(query, Remote)
+    assert isinstance(query, StreamingQuery)
+    assert isinstance(query, sk.Query)
+    assert query.id == "q"
+    assert query.later() == "q later"
+    assert not hasattr(query, "nothing")
 
 
 def test_progress_is_documented_field_by_field(replay) -> None:
@@ -158,10 +190,24 @@ def test_foreach_batch_sees_every_batch_once(replay, expected) -> None:
     assert_same_rows(pa.concat_tables(seen.values()), expected)
 
 
-def test_transform_is_ordinary_dataframe_code(replay) -> None:
-    stream = build(*replay.inputs()).transform(lambda df: df.where("k = 1").select("k", "v"))
+def test_transform_is_ordinary_dataframe_code(replay, recwarn) -> None:
+    stream = (
+        build(*replay.inputs())
+        .where("k < 3")
+        .filter(F.col("k") == 1)
+        .withColumn("twice", F.col("k") * 2)
+        .withColumns({"w": F.upper("v"), "x": F.lit(1)})
+        .withColumnRenamed("w", "W")
+        .withColumnsRenamed({"twice": "double"})
+        .drop("x", "ts")
+        .selectExpr("k", "v", "W", "double + 0 AS double")
+        .select("k", F.col("v"), "W", "double")
+    )
+    assert stream.columns == ["k", "v", "W", "double"]
+    stream = stream.transform(lambda df: df.where("double = 2").select("k", "v"))
     stream = stream.transform(lambda df, text: df.withColumn("tag", F.lit(text)), "seen")
     assert stream.columns == ["k", "v", "tag"]
+    assert not [w for w in recwarn if w.category is sk.PerBatchWarning]
     query = (
         stream.writeStream.format("parquet")
         .option("checkpointLocation", str(replay.checkpoint))
@@ -184,10 +230,18 @@ def test_console_prints_and_keeps_the_state(replay, capsys) -> None:
         .trigger(availableNow=True)
         .start()
     )
+    folder = Path(query._history._temporary)
+    assert folder.is_dir()
     query.awaitTermination()
+    assert not folder.exists(), "a temporary checkpoint goes when its query has ended"
     shown = capsys.readouterr().out
     assert "Batch: 0" in shown
     assert "only showing top 1 row" in shown
+    query.explainBalance()
+    told = capsys.readouterr().out
+    assert told.startswith("join on k on 2 instances, policy Hash")
+    assert "batch 2: imbalance" in told
+    assert query.lastProgress["skewless"]["batchId"] == 2
     joins = [p["skewless"]["operators"][0] for p in query.recentProgress]
     assert sum(j["matches"] for j in joins) == 5
 
@@ -206,7 +260,7 @@ def test_once_and_processing_time_triggers(replay) -> None:
     timed = (
         stream.writeStream.format("noop")
         .option("checkpointLocation", str(replay.checkpoint))
-        .trigger(processingTime="10 milliseconds")
+        .trigger(processingTime="interval '10' milliseconds")
         .start()
     )
     timed.processAllAvailable()
@@ -243,6 +297,14 @@ def test_changing_the_instances_on_restart_keeps_the_state(replay, expected) -> 
         (lambda w: w.trigger(processingTime="abc"), "processingTime: got 'abc'; takes a duration"),
         (lambda w: w.trigger(processingTime=5), "processingTime: got 5; takes a duration"),
         (lambda w: w.trigger(processingTime="-1 second"), "processingTime: got '-1 second'"),
+        (lambda w: w.trigger(continuous="1 second"), "continuous='1 second' is not offered"),
+        (lambda w: w.trigger(realTime="5 minutes"), "use trigger(processingTime='0 seconds')"),
+        (lambda w: w.foreach(print), "foreachBatch(lambda df, batch_id: df.foreach(f))"),
+        (lambda w: w.toTable(""), "tableName: got ''; takes the name of a table"),
+        (lambda w: w.toTable("t"), "checkpointLocation: missing"),
+        (lambda w: w.toTable("t", format="console"), "format: got 'console'; takes the format of"),
+        (lambda w: w.foreachBatch(lambda a, b: None).toTable("t"), "format: got 'foreachBatch'"),
+        (lambda w: w.toTable("t", format="nope"), "format: got 'nope'; takes console, csv, "),
         (lambda w: w.foreachBatch("x"), "foreachBatch: got 'x'"),
         (lambda w: w.foreachBatch(lambda df: None), "(DataFrame, batch id) (too many positional"),
         (lambda w: w.partitionBy(*w._stream.columns), "takes not all columns: one must be left"),
@@ -447,13 +509,96 @@ def test_a_transform_may_not_bring_a_stream_of_its_own(replay) -> None:
         build(left, right).transform(lambda df: left)
 
 
-def test_dataframe_code_on_a_stream_is_told_where_it_belongs(replay) -> None:
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("collect", r'no .collect.; write it with .writeStream.format\("memory"\)'),
+        ("toPandas", r'format\("memory"\).queryName\("seen"\)'),
+        ("show", r'format\("console"\).start\(\) shows every batch'),
+        ("explain", r"query.explain\(\) for Spark's plan"),
+        ("count", r"process=sk.Count\(\)\) counts by key"),
+        ("union", "union the inputs before the operator"),
+        ("groupBy", r"sk.keyed\(stream, .* df.groupBy\(...\)\) does it within each batch only"),
+        ("join", "sk.join joins it with another stream"),
+        ("withWatermark", "takes its own as watermark="),
+        ("dropDuplicates", r"sk.keyed with a function .*df.dropDuplicates\(...\)\)"),
+        ("limit", r"df.limit\(...\)\) does it within each batch only"),
+        ("persist", "foreachBatch that uses its DataFrame more than once"),
+        ("write", "use .writeStream"),
+        ("mapInArrow", "sk.map"),
+        ("fillna", r"use .transform\(lambda df: df.fillna\(...\)\), which is applied to every b"),
+        ("v", r"a column is named by F.col\('v'\)"),
+        ("nothing", "no 'nothing'$"),
+        ("__len__", "no '__len__'$"),
+    ],
+)
+def test_what_a_stream_lacks_says_what_helps(replay, name, says) -> None:
     stream = build(*replay.inputs())
-    with pytest.raises(AttributeError, match=r"no 'select'; use .transform\(lambda df: df.select"):
-        stream.select("k")
-    with pytest.raises(AttributeError, match=r"no 'nothing'$"):
-        stream.nothing()
-    assert not hasattr(stream, "__len__")
+    assert not hasattr(stream, name)
+    with pytest.raises(AttributeError, match=says):
+        getattr(stream, name)
+
+
+def test_advice_is_for_members_that_dataframes_have() -> None:
+    gone = {"registerTempTable"}  # not in every version
+    assert not [n for n in advice._BY_NAME if not hasattr(DataFrame, n) and n not in gone]
+    assert not [n for n in advice._BY_NAME if hasattr(Stream, n)], "nobody would see it"
+
+
+def test_a_stream_shows_itself_in_one_line(replay) -> None:
+    left, right = replay.inputs()
+    stream = build(left, right).select("k", F.struct("v").alias("s"))
+    assert repr(stream) == "Stream[k: bigint, s: struct<v:string>] of join on k on 2 instances"
+    renamed = right.withColumnRenamed("k", "j")
+    joined = sk.join(left, renamed, on=[("k", "j"), "v"], time="ts", within="1 second")
+    assert repr(joined).endswith("] of join on k = j, v")
+    mapped = sk.map(left, dict, "k long", cost_key=["k", "v"], per_row=True, balance=sk.Hash(3))
+    assert repr(mapped) == "Stream[k: bigint] of map by k, v on 3 instances"
+    few = {"window": "1 hour", "balance": sk.Auto(instances=(2, 4))}
+    counts = sk.keyed(left, "v", time="ts", process=sk.Count(), **few)
+    assert repr(counts).endswith("] of keyed count by v on 2 to 4 instances")
+    assert copy.copy(stream).columns == ["k", "s"]
+
+
+def numbered(df: DataFrame) -> DataFrame:
+    place = Window.partitionBy("k").orderBy("ts")
+    return df.withColumn("place", F.row_number().over(place))
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        (lambda s: s.transform(lambda df: df.groupBy("k").count()), "transform: aggregates"),
+        (lambda s: s.select(F.max("ts")), "select: aggregates"),
+        (lambda s: s.transform(lambda df: df.distinct().where("k > 1")), "removes duplicates"),
+        (lambda s: s.transform(lambda df: df.limit(3)), "limits rows"),
+        (lambda s: s.transform(lambda df: df.orderBy("k")), "sorts"),
+        (lambda s: s.transform(numbered), "uses window functions"),
+        (
+            lambda s: s.transform(
+                lambda df: df.groupBy("k").applyInArrow(lambda rows: rows, df.schema)
+            ),
+            "groups",
+        ),
+        (lambda s: s.transform(lambda df: df.join(df.groupBy("k").count(), "k")), "aggregates"),
+        (lambda s: s.transform(lambda df: df.sortWithinPartitions("k").repartition(3)), None),
+        (
+            lambda s: s.transform(
+                lambda df: df.join(
+                    s.session.range(9).groupBy("id").count(), F.col("k") == F.col("id")
+                )
+            ),
+            None,
+        ),
+        (lambda s: s.withColumn("Aggregate", F.lit("+- Aggregate [k]")), None),
+    ],
+)
+def test_code_that_sees_one_batch_at_a_time_is_warned_of(replay, code, what, recwarn) -> None:
+    code(build(*replay.inputs()))
+    told = [w for w in recwarn if w.category is sk.PerBatchWarning]
+    assert len(told) == (what is not None)
+    assert all(f"{what} within each batch only" in str(w.message) for w in told)
+    assert all(w.filename == __file__ for w in told), "it names the user's line"
 
 
 def test_a_replay_replaces_all_partitions_of_its_batch(spark, tmp_path) -> None:

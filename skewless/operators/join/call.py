@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
+from skewless.operators.control import routing_policy
 from skewless.operators.durations import Duration, parse_duration_us
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.layout import (
@@ -26,11 +27,10 @@ from skewless.operators.lateness import (
     own_watermark,
     warn_of_late_rows,
 )
-from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
-from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.inputs import Input, read_input, refuse_updates
 from skewless.runtime.stream import Stream
 from skewless.runtime.topology import Node, Source, only
 from skewless.state.watermark import Delays
@@ -68,15 +68,15 @@ def join(
         query = matches.writeStream.format("parquet").option("checkpointLocation", c).start(path)
     """
     inputs = (read_input("left", left), read_input("right", right))
+    refuse_updates("left", left)
+    refuse_updates("right", right)
     if how != "inner":
         raise bad_argument("how", how, "'inner'")
     if match is not None:
         raise bad_argument("match", match, "None: equality on `on`")
     if shed is not None:
         raise bad_argument("shed", shed, "None: every pair is found")
-    policy = Auto() if balance is None else balance
-    if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
-        raise bad_argument("balance", balance, "a policy such as sk.Hash(instances=4) or sk.Auto()")
+    policy = routing_policy(balance, "sk.Hash(instances=4) or sk.Auto()")
     if not isinstance(suffix, str) or not suffix:
         raise bad_argument("suffix", suffix, "a text that is not empty")
     if getattr(policy, "needs_combinable", False):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument, check_parameters
+from skewless.operators.control import routing_policy
 from skewless.operators.durations import Duration
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
@@ -28,11 +29,10 @@ from skewless.operators.lateness import (
     own_watermark,
     warn_of_late_rows,
 )
-from skewless.planning.auto import Auto
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import KeyedRows
-from skewless.runtime.inputs import Input, read_input
+from skewless.runtime.inputs import Input, read_input, refuse_updates
 from skewless.runtime.stream import Stream
 from skewless.runtime.topology import Node, Source, only
 from skewless.state.watermark import Delays
@@ -69,14 +69,13 @@ def keyed(
         query = counts.writeStream.format("parquet").option("checkpointLocation", c).start(path)
     """
     given = read_input("df", df)
+    refuse_updates("df", df)
     names = _by(given, by)
     at = _time(given, time)
     if at in names:
         raise bad_argument("by", at, "columns other than the event time")
     windows = window_of(window, slide)
-    policy = Auto() if balance is None else balance
-    if not callable(getattr(policy, "table", None)) or isinstance(policy, type):
-        raise bad_argument("balance", balance, "a policy such as sk.Mixed(instances=4)")
+    policy = routing_policy(balance, "sk.Mixed(instances=4)")
     arrow = types.arrow_schema(given.schema)
     work = _process(_resolved(process, given), arrow, at, windows, schema, state_schema)
     timed = _is_timed(df, work, windows)

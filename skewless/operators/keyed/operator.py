@@ -77,6 +77,11 @@ class KeyedOperator:
         return replace(self, mode=mode, fingerprint={**self.fingerprint, "outputMode": mode})
 
     @property
+    def appends(self) -> bool:
+        """Whether there is an append mode: groups end, or rows are given at once."""
+        return default_mode(self.process, self.window, self.delays.by_side[INPUT]) == "append"
+
+    @property
     def combinable(self) -> bool:
         """Whether the rows of a key may be on several instances in one batch.
 
@@ -277,12 +282,17 @@ def check_mode(mode: object, process: Process, window: Window, delay_us: int | N
     if isinstance(window, SessionWindow) and mode == "update":
         raise bad_argument("outputMode", mode, "'append', because a session may still grow")
     if mode == "append" and _waits(process, window):
+        update = 'call .outputMode("update"), which gives the groups that a batch has changed'
         if window is None:
             raise bad_argument(
-                "outputMode", mode, "'update', because without a window no group ends"
+                "outputMode",
+                mode,
+                f"'update', because without a window no group ends: {update}",
             )
         if delay_us is None:
-            raise bad_argument("watermark", None, "a duration, because a window must close")
+            raise bad_argument(
+                "watermark", None, f"a duration, because a window must close; or {update}"
+            )
 
 
 def _waits(process: Process, window: Window) -> bool:
@@ -293,7 +303,7 @@ def _waits(process: Process, window: Window) -> bool:
 
 
 def default_mode(process: Process, window: Window, delay_us: int | None = 0) -> str:
-    """The mode of a query that does not say: append, unless nothing would ever come."""
+    """The mode until a query says its own: append, unless nothing would ever come."""
     if isinstance(window, SessionWindow) or not _waits(process, window):
         return "append"
     return "update" if window is None or delay_us is None else "append"

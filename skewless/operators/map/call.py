@@ -5,7 +5,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from skewless.operators.map.task import INPUT
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
 from skewless.planning.leastwork import LeastWork
+from skewless.planning.policy import Policy
 from skewless.planning.roundrobin import RoundRobin
 from skewless.planning.scaling import largest
 from skewless.planning.shuffle.policy import ShufflePolicy
@@ -40,7 +41,7 @@ def map(
     schema: "str | T.StructType | pa.Schema",
     *,
     cost_key: str | Sequence[str],
-    balance: ShufflePolicy | Auto | Hash | None = None,
+    balance: Policy | None = None,
     per_row: bool | None = None,
     concurrency: int = 1,
     ordered: bool = True,
@@ -96,7 +97,7 @@ def map(
     return Stream(node, shown, df.sparkSession)
 
 
-def _policy(balance: Any) -> ShufflePolicy:
+def _policy(balance: Policy | None) -> ShufflePolicy:
     """Policies for all operators mean here: by cost (Auto), or evenly whatever rows cost (Hash)."""
     if balance is None:
         return LeastWork()
@@ -106,8 +107,7 @@ def _policy(balance: Any) -> ShufflePolicy:
         return RoundRobin(balance.instances)
     if not callable(getattr(balance, "dealing", None)) or isinstance(balance, type):
         raise bad_argument("balance", balance, "sk.LeastWork(), sk.Posg() or sk.RoundRobin()")
-    policy: ShufflePolicy = balance
-    return policy
+    return cast("ShufflePolicy", balance)
 
 
 def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from skewless.planning.keys.plan import KeyPlan, stay
 from skewless.planning.keys.reach import reach
 from skewless.planning.keys.readj import readj
 from skewless.planning.keys.snapshot import KeySnapshot
-from skewless.planning.policy import check_number, check_whole
+from skewless.planning.policy import Policy, check_number, check_whole
 from skewless.planning.scaling import (
     BUSY_MS,
     Instances,
@@ -36,7 +36,7 @@ ALARM = 3.0
 MAX_TABLE = 2**24
 
 
-class KeyPolicy(Protocol):
+class KeyPolicy(Policy, Protocol):
     """A policy that keeps a table of keys: what the engine asks of it."""
 
     # Whether a key's rows may be in two places, so that only what can be combined may use it.
@@ -49,10 +49,6 @@ class KeyPolicy(Protocol):
 
     def table(self, cores: int) -> PartitionTable:
         """Where the hash sends keys: their homes."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """The policy and its options. A restart under the same ones keeps the committed table."""
         ...
 
     def plan_keys(

@@ -8,6 +8,7 @@ import numpy as np
 
 from skewless.errors import bad_argument
 from skewless.load.sketches import CostSketch, Hashes
+from skewless.planning.policy import Policy
 from skewless.planning.shuffle.greedy import (
     Floats,
     Instances,
@@ -78,15 +79,11 @@ class InstanceWork:
     sketch: CostSketch  # of this batch alone
 
 
-class ShufflePolicy(Protocol):
+class ShufflePolicy(Policy, Protocol):
     """Turns measured costs into the next dealing. Its memory is JSON and lives in the commit."""
 
     def count(self, cores: int) -> int:
         """How many instances share the work on a cluster of so many cores."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """The policy and its options. A restart under the same ones keeps what was learned."""
         ...
 
     def blank(self) -> CostSketch | None:

@@ -1,0 +1,24 @@
+"""What an operator is called where several are told apart."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_PROCESSES = {"selfJoin": "self-join"}
+
+
+def operator_name(fingerprint: Mapping[str, Any]) -> str:
+    """What an operator does, in a few words that tell it from others of its query.
+
+    >>> operator_name({"operator": "join", "on": [["cell", "cell"], ["day", "date"]]})
+    'join on cell, day = date'
+    >>> operator_name({"operator": "keyed", "process": "count", "by": ["word"]})
+    'keyed count by word'
+    """
+    name = str(fingerprint.get("operator", "operator"))
+    if "process" in fingerprint:
+        name += f" {_PROCESSES.get(fingerprint['process'], fingerprint['process'])}"
+    if "on" in fingerprint:
+        pairs = [[on, on] if isinstance(on, str) else on for on in fingerprint["on"]]
+        return f"{name} on " + ", ".join(a if a == b else f"{a} = {b}" for a, b in pairs)
+    keys = fingerprint.get("by", fingerprint.get("costKey", ()))
+    return f"{name} by {', '.join(keys)}" if keys else name
