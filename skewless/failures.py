@@ -4,6 +4,7 @@ import importlib.util
 import os
 import traceback
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from skewless.errors import SkewlessError
@@ -13,6 +14,7 @@ _ERROR_LINES = 8
 _FRAMES = 6
 _LINE_LENGTH = 1_000
 _CUT = "…"
+_OWN = str(Path(__file__).parent) + os.sep
 
 
 class FunctionError(SkewlessError):
@@ -45,7 +47,12 @@ def _named(failure: BaseException) -> list[str]:
 
 
 def _frames(failure: BaseException) -> list[str]:
-    frames = [f for f in traceback.extract_tb(failure.__traceback__) if _is_users(f.filename)]
+    """The user's code is what Skewless has called, and what that has called but for Spark."""
+    called: list[traceback.FrameSummary] = []
+    everything = traceback.extract_tb(failure.__traceback__)
+    for frame in everything:
+        called = [] if frame.filename.startswith(_OWN) else [*called, frame]
+    frames = [f for f in called or everything if not f.filename.startswith(_folders())]
     shown = [
         [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}']
         + ([f"    {frame.line}"] if frame.line else [])
@@ -59,24 +66,12 @@ def _frames(failure: BaseException) -> list[str]:
     return _shortened([line for frame in shown for line in frame], 2 * _FRAMES + 1)
 
 
-def _is_users(file: str) -> bool:
-    return not file.startswith(_not_the_users())
-
-
-def _not_the_users() -> tuple[str, ...]:
-    """The folders of Skewless and of Spark."""
-    global _folders
-    if _folders is None:
-        own = [str(Path(__file__).parent)]
-        for name in ("pyspark", "py4j"):
-            found = importlib.util.find_spec(name)
-            if found is not None and found.origin is not None:
-                own.append(str(Path(found.origin).parent))
-        _folders = tuple(folder + os.sep for folder in own)
-    return _folders
-
-
-_folders: tuple[str, ...] | None = None
+@cache
+def _folders() -> tuple[str, ...]:
+    """Where the code of Skewless and of Spark is."""
+    found = [importlib.util.find_spec(name) for name in ("pyspark", "py4j")]
+    origins = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    return (_OWN, *(str(Path(origin).parent) + os.sep for origin in origins))
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
@@ -94,3 +89,11 @@ def shortened(text: str) -> str:
         return text
     half = _LINE_LENGTH // 2
     return f"{text[:half]}{_CUT}{text[-half:]}"
+
+
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "row"), counted(1_200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

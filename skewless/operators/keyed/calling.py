@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.errors import SkewlessError
-from skewless.failures import FunctionError, account
+from skewless.failures import FunctionError, account, counted
 from skewless.kernels.groups import (
     Groups,
     group_rows,
@@ -145,9 +145,9 @@ class Arranged:
         """What an error says of the rows; their key, where all are of one."""
         keys = self.groups.rows
         if len(self.groups) != 1:
-            return f"{self.table.num_rows} rows of {len(self.groups)} keys"
+            return f"{counted(self.table.num_rows, 'row')} of {len(self.groups)} keys"
         key = dict(zip(self.by, keys.to_pylist()[0].values(), strict=True))
-        return f"{self.table.num_rows} rows of the key {key}"
+        return f"{counted(self.table.num_rows, 'row')} of the key {key}"
 
 
 def arranged(rows: Rows, layout: Layout, window: Window, limits: Limits) -> Arranged:

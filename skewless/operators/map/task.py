@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.errors import SkewlessError
-from skewless.failures import FunctionError, account, shortened
+from skewless.failures import FunctionError, account, counted, shortened
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.load.sketches import CostSketch, Hashes
@@ -138,7 +138,7 @@ class _Execution:
         A lazy result works while it is consumed, and that belongs to the call.
         """
         task = self._task
-        at = f"fn of sk.map failed on {piece.num_rows} rows ({self._place})"
+        at = f"fn of sk.map failed on {counted(piece.num_rows, 'row')} ({self._place})"
         try:
             return list(batches_of(task.function.fn(piece), task.schema, task.limits))
         except OutputError as misfit:
