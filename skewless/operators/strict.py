@@ -36,10 +36,9 @@ class OutputError(SkewlessError):
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch with the declared columns, cast to their types, in their order.
 
-    >>> fitted(pa.record_batch({"n": [1.5]}), pa.schema([("n", pa.int64())]))
+    >>> fitted(pa.record_batch({"n": [5]}), pa.schema([("n", pa.timestamp("us"))]))
     Traceback (most recent call last):
-    skewless.operators.strict.OutputError: column 'n': double cannot be cast to the declared int64 \
-(Float value 1.5 was truncated converting to int64)
+    skewless.operators.strict.OutputError: column 'n': int64 is no timestamp[us]
     """
     if batch.schema.equals(schema):
         for column, field in zip(batch.columns, schema, strict=True):

@@ -14,8 +14,9 @@ from pyspark.errors import StreamingQueryException
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError, account
 
-_BEGIN = "----- skewless: what failed -----"
-_END = "----- skewless: what follows is Spark's account -----"
+_MARK = "----- skewless:"
+_BEGIN = f"{_MARK} what failed -----"
+_END = f"{_MARK} what follows is Spark's account -----"
 # How Java says that the job of a batch was interrupted, because its query was stopped.
 _INTERRUPTED = re.compile(
     r"java\.lang\.InterruptedException|java\.io\.InterruptedIOException|"
@@ -63,7 +64,7 @@ def found(text: str) -> str | None:
     """
     _, begins, rest = text.partition(f"{_BEGIN}\n")
     # Where a text was cut off, what is left of it is still worth more than nothing.
-    return rest.partition(f"\n{_END}")[0].strip() if begins else None
+    return rest.partition(f"\n{_MARK}")[0].strip() if begins else None
 
 
 def interruption(text: str) -> str | None:

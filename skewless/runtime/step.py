@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
+from skewless.failures import account
 from skewless.runtime.dispatch import run_emission, run_tasks
 from skewless.runtime.engine import Attempt, Engine
-from skewless.runtime.failures import in_users_code, interruption, of_batch
+from skewless.runtime.failures import (
+    BatchFailure,
+    framed,
+    in_users_code,
+    interruption,
+    of_batch,
+)
 from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import Sink
 from skewless.runtime.topology import Node, Source, Topology
@@ -61,7 +68,8 @@ class Step:
         except BaseException as death:
             # Spark would wait for ever for an answer: its callback passes on Exceptions only, not
             # the SystemExit of a function that calls sys.exit().
-            raise RuntimeError(f"{type(death).__name__}: {death}") from death
+            told = account(death, f"the process was told to end (batch {batch_id})")
+            raise BatchFailure(framed(told)) from death
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
         clock = _Clock()
