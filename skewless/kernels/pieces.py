@@ -38,17 +38,24 @@ def pieces(
 ) -> Iterator[pa.RecordBatch]:
     """Slices of at most so many bytes and rows, or of one row that is larger by itself.
 
-    Nothing is copied, and rows that fit are not measured one by one.
+    Rows that fit are not measured one by one, and nothing is copied, unless it lies in a buffer of
+    more than 2 GiB: what stands at the end of one cannot be cast to small offsets.
     """
     most = rows.num_rows if at_most_rows is None else at_most_rows
+    copies = rows.get_total_buffer_size() > ARRAY_BYTES
     if rows.nbytes <= at_most_bytes and rows.num_rows <= most:
         if rows.num_rows:
-            yield rows
+            yield _copied(rows) if copies else rows
         return
     sizes = bytes_at(rows.columns, np.arange(rows.num_rows, dtype=np.int64))
     for begin, end in cuts(np.cumsum(sizes), at_most_bytes):
         for first in range(begin, end, most):
-            yield rows.slice(first, min(most, end - first))
+            piece = rows.slice(first, min(most, end - first))
+            yield _copied(piece) if copies else piece
+
+
+def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.take(pa.array(np.arange(rows.num_rows, dtype=np.int64)))
 
 
 def widened(kind: pa.DataType) -> pa.DataType:
