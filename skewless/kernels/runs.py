@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray, order_by_hash_and_time
+from skewless.kernels.pieces import ARRAY_BYTES, schema_for
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,13 @@ def _has_mixed_keys(hashes: HashArray, keys: Sequence[pa.Array]) -> bool:
     return not equal_keys([k.take(first) for k in keys], [k.take(second) for k in keys]).all()
 
 
-def concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Several batches as one, in the schema of the first.
+def concatenate(
+    batches: Sequence[pa.RecordBatch], array_bytes: int = ARRAY_BYTES
+) -> pa.RecordBatch:
+    """Several batches as one, in the schema of the first; with large offsets where it needs them.
 
     Stored rows may differ from new ones in how a type is written (the session's time zone, large
     or small text offsets), never in what it means.
     """
-    schema = batches[0].schema
+    schema = schema_for(sum(b.nbytes for b in batches), batches[0].schema, array_bytes)
     return pa.concat_batches([b if b.schema.equals(schema) else b.cast(schema) for b in batches])

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from skewless.errors import SkewlessError
 from skewless.operators.join.layout import (
     CONTROL_CODE,
     HASH,
@@ -19,8 +20,11 @@ from skewless.operators.join.layout import (
     key_name,
     slot_name,
 )
+from skewless.operators.map.leftovers import left_behind
 from skewless.routing.route import Route
 from skewless.runtime import routing
+from skewless.runtime.failures import TaskFailure, framed
+from skewless.runtime.retirement import retire
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,12 @@ class _Worker:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         instance = None if self.order is None else self.order[_partition()]
-        return self.task.run(instance, batches)
+        try:
+            yield from self.task.run(instance, batches)
+        except SkewlessError as failure:  # what else a worker raises is Spark's to tell
+            raise TaskFailure(framed(str(failure))) from failure
+        if left_behind():
+            retire()
 
 
 class Assign(Protocol):

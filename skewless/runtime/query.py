@@ -9,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 from skewless.observe.balance import explain_balance
+from skewless.runtime.failures import of_query
 from skewless.runtime.history import History
 from skewless.state.lock import DirectoryLock
 
@@ -76,12 +77,16 @@ class Query(StreamingQuery):
         # Spark's annotation says int; it takes fractions of a second as well.
         try:
             return self._query.awaitTermination(timeout)  # type: ignore[arg-type]
+        except StreamingQueryException as failure:
+            raise of_query(failure) from None  # or Python would print Spark's account first
         finally:
             self._settle()
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
         try:
             self._query.processAllAvailable()
+        except StreamingQueryException as failure:
+            raise of_query(failure) from None
         finally:
             self._settle()
 
@@ -90,7 +95,8 @@ class Query(StreamingQuery):
         self._watch.join()
 
     def exception(self) -> StreamingQueryException | None:
-        return self._query.exception()
+        failure = self._query.exception()
+        return None if failure is None else of_query(failure)
 
     def explain(self, extended: bool = False) -> None:
         self._query.explain(extended)

@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from skewless.runtime.failures import in_users_code
+
 # Formats that write files below a path: a batch is a folder, replaced as a whole on replay.
 FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml"})
 BATCH_COLUMN = "batch"
@@ -76,7 +78,8 @@ class FunctionSink:
     plan_is_ours: bool = False
 
     def write(self, result: DataFrame, batch: int) -> None:
-        self.function(result, batch)
+        with in_users_code("the function of foreachBatch", batch):
+            self.function(result, batch)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,23 @@
 """One micro-batch on Spark: route, run the tasks through the sink, commit."""
 
 import logging
-import re
 import time
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
+from skewless.failures import account
 from skewless.observe.dropped import dropped_line
 from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.dispatch import run_emission, run_tasks
 from skewless.runtime.engine import Attempt, Engine
+from skewless.runtime.failures import (
+    BatchFailure,
+    framed,
+    in_users_code,
+    interruption,
+    of_batch,
+)
 from skewless.runtime.garbage import GarbageCollection
 from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import Sink
@@ -36,10 +43,6 @@ _FIXED_WIDTH_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31
 # Stopping a query interrupts the job of its batch. Spark looks for that in what the function of a
 # batch has raised with a pattern that recurses once per character: over the long message of its own
 # error, which is all that Python has to pass on, it overflows Java's stack.
-_INTERRUPTED = re.compile(
-    r"java\.lang\.InterruptedException|java\.io\.InterruptedIOException|"
-    r"java\.nio\.channels\.ClosedByInterruptException"
-)
 _AS_SPARK_KNOWS_IT = "py4j.protocol.Py4JJavaError: An error occurred while calling the sink.\n: {}"
 
 
@@ -63,14 +66,18 @@ class Step:
             self._run(batch, batch_id)
             self.garbage.after_batch()
         except Exception as failure:
-            told = _INTERRUPTED.search(str(failure))
-            if told is None:
+            interrupted = interruption(str(failure))
+            if interrupted is not None:
+                raise InterruptedBatch(_AS_SPARK_KNOWS_IT.format(interrupted)) from None
+            clean = of_batch(failure)
+            if clean is None:
                 raise
-            raise InterruptedBatch(_AS_SPARK_KNOWS_IT.format(told.group())) from None
+            raise clean from None
         except BaseException as death:
             # Spark would wait for ever for an answer: its callback passes on Exceptions only, not
             # the SystemExit of a function that calls sys.exit().
-            raise RuntimeError(f"{type(death).__name__}: {death}") from death
+            told = account(death, f"the process was told to end (batch {batch_id})")
+            raise BatchFailure(framed(told)) from death
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
         clock = _Clock()
@@ -132,7 +139,8 @@ class _Flow:
         else:
             result = self._tasks(node, number, plan_is_ours and not node.transforms)
         for transform in node.transforms:
-            result = transform(result)
+            with in_users_code("a function of transform", self.attempt.batch):
+                result = transform(result)
         return result
 
     def complete(self, until: int | None = None) -> None:

@@ -119,7 +119,7 @@ def test_a_function_that_exits_stops_the_query(spark: SparkSession, tmp_path: Pa
     def leave(frame: DataFrame, batch: int) -> None:
         sys.exit("enough")
 
-    with pytest.raises(StreamingQueryException, match="SystemExit: enough"):
+    with pytest.raises(StreamingQueryException, match=r"^SystemExit: enough\n"):
         replay.start(build, function=leave).awaitTermination()
     assert_same_rows(replay.run(build), join_oracle(made, **oracle_options()))
 

@@ -1,7 +1,9 @@
 """sk.map on Spark: the plain map, each row once, however it is dealt out, killed or consumed."""
 
 import asyncio
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -196,15 +198,21 @@ def test_rows_of_an_instance_keep_their_order_unless_they_may_not(
 def test_calls_that_fail_are_repeated_and_those_that_hang_are_given_up(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    batches = BATCHES[:2]
-    failed = tmp_path / "failed"
-    failed.mkdir()
+    """A worker in which a call hangs for ever is not used for another batch."""
+    batches = [rows_of(0), rows_of(1), rows_of(2)]
+    notes = {name: tmp_path / name for name in ("failed", "hung", "later")}
+    for folder in notes.values():
+        folder.mkdir()
 
     async def unreliable(row: dict[str, Any]) -> dict[str, Any]:
+        me = str(os.getpid())
+        if row["n"] >= 2_000:
+            (notes["later"] / me).touch()
         if row["n"] == 1_005:
-            await asyncio.sleep(3_600)
+            (notes["hung"] / me).touch()
+            threading.Event().wait()  # blocks the event loop, too
         try:
-            (failed / str(row["n"])).touch(exist_ok=False)
+            (notes["failed"] / str(row["n"])).touch(exist_ok=False)
         except FileExistsError:
             return mapped(row)
         raise ConnectionError("not yet")
@@ -215,7 +223,11 @@ def test_calls_that_fail_are_repeated_and_those_that_hang_are_given_up(
     query.awaitTermination()
     plain = expected(batches)
     assert_same_rows(run.rows(), plain.filter(pc.not_equal(plain.column("n"), 1_005)))
-    assert [m["badRows"] for m in told(query)] == [0, 1]
+    assert [m["badRows"] for m in told(query)] == [0, 1, 0]
+    hung, later = ({f.name for f in notes[name].iterdir()} for name in ("hung", "later"))
+    assert hung
+    assert later
+    assert not hung & later
 
 
 def no_fours(row: dict[str, Any]) -> dict[str, Any]:
@@ -230,9 +242,13 @@ def test_a_failing_row_is_named_or_dropped_and_counted(spark: SparkSession, tmp_
     build = mapping(no_fours, concurrency=4, retries=1)
     with pytest.raises(
         StreamingQueryException,
-        match=r"LookupError: no such entry \(tried 2 times\); the row: .*'n': 10[0-2]4.*badRows",
-    ):
+        match=r"(?s)^LookupError: no such entry\n.*, in no_fours\n.*instance \d, batch 1, tried 2 "
+        r"times.*the row: .*'n': 10[0-2]4.*badRows",
+    ) as told_of:
         run.start(build).awaitTermination()
+    assert str(told_of.value).count("\n") < 25
+    assert "foreach" not in str(told_of.value).lower()
+    assert "FOREACH_BATCH" in str(told_of.value.original), "all that Spark tells is kept"
     assert run.rows().num_rows == 3, "the batch before it was committed, this one was not"
     query = run.start(build, badRows="drop")
     query.awaitTermination()
@@ -245,7 +261,7 @@ def test_a_failing_row_is_named_or_dropped_and_counted(spark: SparkSession, tmp_
     ("fn", "says"),
     [
         (lambda batch: batch.select(["n"]), "no column 'size'"),
-        (lambda batch: 7, "fn gave int"),
+        (lambda batch: 7, r"^fn gave int; .*\(instance \d, batch 0\)"),
     ],
 )
 def test_a_result_that_does_not_fit_is_told(

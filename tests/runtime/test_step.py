@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skewless.runtime.failures import found
 from skewless.runtime.step import InterruptedBatch, Step
 
 
@@ -56,5 +57,8 @@ def test_other_failures_are_passed_on_as_they_are() -> None:
 
 
 def test_an_exit_becomes_an_error_that_spark_can_hear_of() -> None:
-    assert "RuntimeError: SystemExit: 2" in passed_on(SystemExit(2))
+    told = found(passed_on(SystemExit(2)))
+    assert told is not None
+    assert told.startswith("SystemExit: 2\n")
+    assert "batch 3" in told
     assert issubclass(InterruptedBatch, Exception)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from skewless.kernels.equijoin import Probe
 from skewless.kernels.ordering import IndexArray
+from skewless.kernels.pieces import ARRAY_BYTES, cuts, pieces
 from skewless.kernels.runs import concatenate
 from skewless.kernels.widths import bytes_at, bytes_between, varying_columns
 
@@ -19,6 +20,12 @@ class Limits:
     run_bytes: int = 256 * 2**20  # input sorted at a time; more input becomes several runs
     chunk_bytes: int = 4 * 2**20  # joined pairs handed over at a time
     chunk_rows: int = 65_536
+    array_bytes: int = ARRAY_BYTES  # rows in one Arrow array; more need 64-bit offsets
+
+
+def bounded(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that are not too large to hand over."""
+    return pieces(batch, limits.chunk_bytes, limits.chunk_rows)
 
 
 class Chunks:
@@ -50,7 +57,7 @@ class Chunks:
                 yield needle, stored
                 continue
             upto = np.cumsum(bytes_at(sides[0], needle) + bytes_at(sides[1], stored))
-            for begin, end in _cuts(upto, limit):
+            for begin, end in cuts(upto, limit):
                 yield needle[begin:end], stored[begin:end]
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -86,15 +93,3 @@ def _bytes_of_pairs(sides: Sequence[list[pa.Array]], needle: IndexArray, stored:
     end = np.append(first[1:], len(needle))
     needles = bytes_at(sides[0], needle[first]) * (end - first)
     return int((needles + bytes_between(sides[1], stored[first], stored[end - 1] + 1)).sum())
-
-
-def _cuts(upto: IndexArray, limit: int) -> Iterator[tuple[int, int]]:
-    """Ranges of pairs of at most `limit` bytes, or of one pair that is larger by itself.
-
-    `upto` has the bytes of all pairs up to and including each.
-    """
-    begin, before = 0, 0
-    while begin < len(upto):
-        end = max(begin + 1, int(np.searchsorted(upto, before + limit, side="right")))
-        yield begin, end
-        begin, before = end, int(upto[end - 1])

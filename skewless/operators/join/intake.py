@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.kernels.hashing import xxhash64
+from skewless.kernels.pieces import ARRAY_BYTES
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.operators.badrows import BAD_TIME, bad_time, times_and_bad
 from skewless.operators.dropped import Dropped
@@ -129,20 +130,20 @@ class Intake:
 
 
 def gather(
-    batches: Iterator[pa.RecordBatch], run_bytes: int
+    batches: Iterator[pa.RecordBatch], run_bytes: int, array_bytes: int = ARRAY_BYTES
 ) -> Iterator[tuple[pa.RecordBatch, bool]]:
     """The input in pieces of about `run_bytes`, each with whether it is the last."""
     pending: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         if size >= run_bytes:
-            yield concatenate(pending), False
+            yield concatenate(pending, array_bytes), False
             pending, size = [], 0
         if batch.num_rows:
             pending.append(batch)
             size += batch.nbytes
     if pending:
-        yield concatenate(pending), True
+        yield concatenate(pending, array_bytes), True
 
 
 def without_control(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:

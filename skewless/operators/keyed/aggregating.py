@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.kernels.runs import SortedRun
+from skewless.operators.join.chunks import bounded
 from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import INPUT
-from skewless.operators.keyed.ledger import Ledger, bounded, live
+from skewless.operators.keyed.ledger import Ledger, live
 from skewless.operators.keyed.process import Measure
 from skewless.operators.keyed.reading import opened
 from skewless.operators.keyed.sessions import Due, carried

@@ -9,11 +9,10 @@ import pyarrow as pa
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import SortedRun
 from skewless.kernels.windows import windows_of
-from skewless.operators.join.chunks import Limits
+from skewless.operators.join.chunks import Limits, bounded
 from skewless.operators.keyed.calling import arrange_due, call, woken_rows
 from skewless.operators.keyed.intake import named_instance
 from skewless.operators.keyed.layout import INPUT, Layout
-from skewless.operators.keyed.ledger import bounded
 from skewless.operators.keyed.process import Function, Process, SelfJoin
 from skewless.operators.keyed.reading import opened, portions, within
 from skewless.operators.keyed.sessions import Due, closed
@@ -99,19 +98,19 @@ class EmitTask:
         waiting = [run for run in waiting if len(run)]
         if not waiting:
             return
-        rows = woken_rows(waiting, self.layout)
+        rows = woken_rows(waiting, self.layout, self.limits)
         at, dues = windows_of(rows.times, size, slide)
         ending = dues <= due.until_us
         if due.after_us is not None:
             ending &= dues > due.after_us
         if not ending.any():
             return
-        called = arrange_due(rows, at[ending], dues[ending], self.layout, self.window)
+        called = arrange_due(rows, at[ending], dues[ending], self.layout, self.window, self.limits)
         where = f"instance {instance}, windows up to {shown_time(self.until_us)}"
         # A window that has closed keeps no state: what the function returns of it is dropped.
-        out, _ = call(process, called.table, None, where)
+        out, _ = call(process, called, None, where, self.limits)
         if out is not None:
-            yield from out.combine_chunks().to_batches()
+            yield from out.to_batches()
 
     def _waiting(self, run: SortedRun, due: Due, spread_us: int) -> IndexArray:
         """Rows of which some window may end in (after, until]."""

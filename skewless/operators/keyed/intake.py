@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from skewless.kernels.groups import Mask, without_negative_zero
 from skewless.kernels.ordering import HashArray, TimeArray
+from skewless.kernels.pieces import schema_for
 from skewless.operators.badrows import BAD_TIME, bad_time, times_and_bad
 from skewless.operators.dropped import Dropped
+from skewless.operators.join.chunks import Limits
 from skewless.operators.join.intake import gather, without_control
 from skewless.operators.join.layout import INSTANCE, SIDE
 from skewless.operators.keyed.layout import HASH, INPUT, TIME, Layout
@@ -42,6 +44,7 @@ class Intake:
         drop_bad_rows: bool,
         drop_null_keys: bool,
         reads_time: bool = True,
+        limits: Limits | None = None,
     ) -> None:
         self._layout = layout
         self._lifetimes = lifetimes
@@ -50,6 +53,7 @@ class Intake:
         self._drop_bad_rows = drop_bad_rows
         self._drop_null_keys = drop_null_keys
         self._reads_time = reads_time  # else an operator upstream tells how far time has come
+        self._array_bytes = (limits or Limits()).array_bytes
         self.rows = 0
         self.late = 0
         self.null_keys = 0
@@ -61,17 +65,17 @@ class Intake:
     ) -> Iterator[tuple[Rows, int | None, bool]]:
         """The input in pieces of about `run_bytes`: with the instance if the rows tell it, and
         whether the piece is the last."""
-        for gathered, last in gather(batches, run_bytes):
+        for gathered, last in gather(batches, run_bytes, self._array_bytes):
             named = None
             if SIDE in gathered.schema.names:
                 gathered, named = without_control(gathered)
             yield self._usable(gathered), named, last
 
     def _usable(self, batch: pa.RecordBatch) -> Rows:
-        wanted = self._layout.travelling
         self.rows += batch.num_rows
         hashes = batch.column(HASH).to_numpy().view(np.uint64)
-        columns = batch.select(wanted.names)
+        columns = batch.select(self._layout.travelling.names)
+        wanted = schema_for(columns.nbytes, self._layout.travelling, self._array_bytes)
         if not columns.schema.equals(wanted):
             # Another time zone of the session, large or small text offsets.
             columns = columns.cast(wanted)

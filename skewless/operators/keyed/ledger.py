@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.operators.dropped import Dropped
-from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.intake import Intake
 from skewless.operators.keyed.layout import DUE, INPUT
 from skewless.routing.route import Route
@@ -149,11 +148,3 @@ def kept(run: SortedRun, mask: Mask) -> SortedRun:
     return SortedRun(
         run.hashes[mask], run.times[mask], run.rows.filter(pa.array(mask)), run.mixed_keys
     )
-
-
-def bounded(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces that are not too large to hand over."""
-    width = max(1.0, batch.nbytes / max(1, batch.num_rows))
-    size = int(max(1, min(limits.chunk_rows, limits.chunk_bytes / width)))
-    for begin in range(0, batch.num_rows, size):
-        yield batch.slice(begin, size)

@@ -74,6 +74,7 @@ class KeyedTask:
             drop_bad_rows=self.drop_bad_rows,
             drop_null_keys=isinstance(self.process, SelfJoin),
             reads_time=INPUT not in self.delays.given,
+            limits=self.limits,
         )
         ledger = Ledger(self.storage, self.names, self.route, self.detail)
         work: Aggregating | Pairing | Calling

@@ -41,7 +41,16 @@ class Windows:
         >>> Windows(size_us=3, slide_us=2).spread_us
         2
         """
-        return (-(-self.size_us // self.slide_us) - 1) * self.slide_us
+        return (self.most - 1) * self.slide_us
+
+    @property
+    def most(self) -> int:
+        """In how many windows an event may be.
+
+        >>> Windows(size_us=3, slide_us=2).most
+        2
+        """
+        return -(-self.size_us // self.slide_us)
 
     def describe(self) -> dict[str, Any]:
         return {"sizeUs": self.size_us, "slideUs": self.slide_us}

@@ -1,76 +1,51 @@
-"""Brings what a user's function gives into the declared schema, or names the column at fault."""
+"""Brings what the function of a map gives into the declared schema, or names the column at fault.
+
+Texts of an `OutputError` say what was given; that `fn` gave it is added by who calls.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from skewless.operators.map.strict import (
+from skewless.kernels.pieces import ARRAY_BYTES, cuts
+from skewless.operators.join.chunks import Limits, bounded
+from skewless.operators.map.sizes import Sizes
+from skewless.operators.strict import (
+    MISFITS,
     OutputError,
-    check_loss,
     check_nulls,
-    check_types,
     check_values,
+    fitted,
+    unknown_column,
 )
 
-_ARROW_ERRORS = (
-    pa.ArrowInvalid,
-    pa.ArrowTypeError,
-    pa.ArrowNotImplementedError,
-    OverflowError,
-    UnicodeError,
-)
-# What is said of values of Python that are nothing like the type.
-_MISFITS = (*_ARROW_ERRORS, TypeError, ValueError, AttributeError, ArithmeticError)
+Rows = Sequence[Mapping[str, Any]]
 
 
-def batches_of(result: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The result of a call on a batch, in the declared schema."""
+def batches_of(result: Any, schema: pa.Schema, limits: Limits) -> Iterator[pa.RecordBatch]:
+    """The result of a call on a batch, in the declared schema and in pieces to be handed over."""
     if isinstance(result, pa.RecordBatch):
-        yield fitted(result, schema)
+        if not result.num_rows:
+            yield fitted(result, schema)
+        for piece in bounded(result, limits):
+            yield fitted(piece, schema)
     elif isinstance(result, pa.Table):
-        for batch in result.to_batches():
-            yield fitted(batch, schema)
+        empty = pa.RecordBatch.from_pylist([], result.schema)
+        for batch in result.to_batches() or [empty]:
+            yield from batches_of(batch, schema, limits)
     elif isinstance(result, Iterable) and not isinstance(result, str | bytes | Mapping):
         for part in result:
-            yield from batches_of(part, schema)
+            yield from batches_of(part, schema, limits)
     else:
         raise OutputError(
-            f"fn gave {type(result).__name__}; a map on batches gives a pyarrow RecordBatch, a "
+            f"{type(result).__name__}; a map on batches gives a pyarrow RecordBatch, a "
             "Table or an iterable of them; a function of single rows needs per_row=True"
         )
 
 
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the declared columns, cast to their types, in their order."""
-    if batch.schema.equals(schema):
-        for column, field in zip(batch.columns, schema, strict=True):
-            check_nulls(column, field, field.name)
-        return batch
-    names = batch.schema.names
-    for name in names:
-        if name not in schema.names:
-            raise OutputError(_unknown(name, schema))
-    columns = []
-    for field in schema:
-        if names.count(field.name) != 1:
-            problem = "no" if field.name not in names else "more than one"
-            raise OutputError(f"fn gave {problem} column {field.name!r}, which the schema declares")
-        column = batch.column(field.name)
-        check_types(column.type, field.type, field.name)
-        try:
-            columns.append(column if column.type == field.type else column.cast(field.type))
-        except _ARROW_ERRORS as failure:
-            raise OutputError(
-                f"column {field.name!r}: fn gave {column.type}, which cannot be cast to the "
-                f"declared {field.type} ({failure})"
-            ) from failure
-        check_loss(column, columns[-1], field.name)
-        check_nulls(columns[-1], field, field.name)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def rows_of(result: Any) -> Sequence[Mapping[str, Any]]:
+def rows_of(result: Any) -> Rows:
     """The rows that a call on one row gave; copies, for a function may use a dictionary again."""
     if result is None:
         return ()
@@ -79,32 +54,77 @@ def rows_of(result: Any) -> Sequence[Mapping[str, Any]]:
     if isinstance(result, list | tuple) and all(isinstance(row, Mapping) for row in result):
         return [dict(row) for row in result]
     raise OutputError(
-        f"fn gave {type(result).__name__}; a map with per_row=True gives a dictionary, a list or "
+        f"{type(result).__name__}; a map with per_row=True gives a dictionary, a list or "
         "generator of dictionaries, or None for no row"
     )
 
 
-def batch_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+def batches_of_rows(
+    rows: Rows, schema: pa.Schema, sizes: Sizes, limits: Limits
+) -> list[pa.RecordBatch]:
+    """Dictionaries as batches of the declared schema, none of them much above the limit."""
+    upto = np.cumsum([sizes.of(row) for row in rows], dtype=np.int64)
+    return [
+        batch
+        for begin, end in cuts(upto, limits.chunk_bytes)
+        for batch in _halved(rows[begin:end], schema, limits.array_bytes)
+    ]
+
+
+def _halved(rows: Rows, schema: pa.Schema, array_bytes: int) -> list[pa.RecordBatch]:
+    """Sizes are estimates: rows that are too large together may not be by themselves."""
+    try:
+        return [batch_of_rows(rows, schema, array_bytes)]
+    except _TooLargeError:
+        if len(rows) == 1:
+            raise
+        half = len(rows) // 2
+        return [
+            *_halved(rows[:half], schema, array_bytes),
+            *_halved(rows[half:], schema, array_bytes),
+        ]
+
+
+class _TooLargeError(OutputError):
+    """More than an array of Arrow holds."""
+
+
+def batch_of_rows(rows: Rows, schema: pa.Schema, array_bytes: int = ARRAY_BYTES) -> pa.RecordBatch:
     """Dictionaries as a batch of the declared schema; what a row does not name is null."""
     declared = set(schema.names)
     for row in rows:
         if not row.keys() <= declared:
-            raise OutputError(_unknown(next(n for n in row if n not in declared), schema))
-    columns = []
-    for field in schema:
-        values = [row.get(field.name) for row in rows]
-        try:
-            check_values(values, field.type, field.name)
-            columns.append(pa.array(values, field.type))
-        except OutputError:
-            raise
-        except _MISFITS as failure:
-            raise OutputError(
-                f"column {field.name!r}: {_misfit(values, field)!r} does not fit the declared "
-                f"{field.type} ({failure})"
-            ) from failure
-        check_nulls(columns[-1], field, field.name)
+            raise unknown_column(next(n for n in row if n not in declared), schema)
+    columns = [
+        _column([row.get(field.name) for row in rows], field, array_bytes) for field in schema
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], field: pa.Field, array_bytes: int) -> pa.Array:
+    try:
+        check_values(values, field.type, field.name)
+        column = pa.array(values, field.type)
+    except OutputError:
+        raise
+    except pa.ArrowCapacityError as failure:
+        raise _too_large(field) from failure
+    except MISFITS as failure:
+        raise OutputError(
+            f"column {field.name!r}: {_misfit(values, field)!r} does not fit the declared "
+            f"{field.type} ({failure})"
+        ) from failure
+    # More than an array holds becomes several of them.
+    if isinstance(column, pa.ChunkedArray) or column.nbytes > array_bytes:
+        raise _too_large(field)
+    check_nulls(column, field, field.name)
+    return column
+
+
+def _too_large(field: pa.Field) -> _TooLargeError:
+    return _TooLargeError(
+        f"column {field.name!r}: a value that is too large; {field.type} holds at most 2 GiB"
+    )
 
 
 def _misfit(values: list[Any], field: pa.Field) -> Any:
@@ -112,10 +132,6 @@ def _misfit(values: list[Any], field: pa.Field) -> Any:
         try:
             check_values([value], field.type, field.name)
             pa.array([value], field.type)
-        except _MISFITS:
+        except MISFITS:
             return value
     return values[:1]
-
-
-def _unknown(name: str, schema: pa.Schema) -> str:
-    return f"fn gave a column {name!r}; the schema declares {', '.join(schema.names)}"

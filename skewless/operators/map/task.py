@@ -9,17 +9,21 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.errors import SkewlessError
+from skewless.failures import FunctionError, account, counted, shortened
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.load.sketches import CostSketch, Hashes
 from skewless.operators.dropped import Dropped
+from skewless.operators.join.chunks import Limits
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
-from skewless.operators.map.output import batch_of_rows, batches_of, rows_of
+from skewless.operators.map.outcome import Outcome, Row, RowTimeoutError
+from skewless.operators.map.output import batches_of, batches_of_rows, rows_of
 from skewless.operators.map.probes import CallTimes, probes
-from skewless.operators.map.rows import Outcome, Row, RowTimeoutError, call_rows
-from skewless.operators.map.strict import OutputError
+from skewless.operators.map.rows import call_rows
+from skewless.operators.map.sizes import Sizes
+from skewless.operators.strict import OutputError
 from skewless.state.faults import Faults
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
@@ -28,7 +32,6 @@ INPUT = "input"
 # Results of single rows are handed over, and their times learned, so many at a time.
 _ROWS_AT_ONCE = 1024
 _CALLS_AT_ONCE = 512
-_SHOWN = 1_000
 
 
 class MapRowError(SkewlessError):
@@ -50,6 +53,7 @@ class MapTask:
     keep_dropped: bool = False
     faults: Faults = field(default_factory=Faults)
     clock: Callable[[], float] = time.perf_counter
+    limits: Limits = field(default_factory=Limits)
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -66,6 +70,7 @@ class _Done(NamedTuple):
 
     row: Row
     results: Sequence[Mapping[str, Any]]
+    size: int
 
 
 class _Execution:
@@ -79,6 +84,7 @@ class _Execution:
         self._sketch = task.blank
         self._dropped = Dropped(task.storage, task.names, keep=task.keep_dropped)
         self._input: pa.Schema | None = None
+        self._sizes = Sizes(task.schema)
         self._rows = self._bad_rows = self._output_rows = 0
         self._busy_ms = self._estimated_ms = 0.0
 
@@ -123,8 +129,7 @@ class _Execution:
                 pieces = probes(rows, hashes, salt)
             for piece, keys in pieces:
                 began = task.clock()
-                # A lazy result works while it is consumed, and that belongs to the call.
-                found = list(batches_of(task.function.fn(piece), task.schema))
+                found = self._called(piece)
                 took_ms = 1e3 * (task.clock() - began)
                 self._busy_ms += took_ms
                 if learns:
@@ -134,6 +139,24 @@ class _Execution:
                         calls = CallTimes()
                 yield from found
         self._learn_calls(calls)
+
+    def _called(self, piece: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """What the function gives for a batch.
+
+        A lazy result works while it is consumed, and that belongs to the call.
+        """
+        task = self._task
+        at = f"fn of sk.map failed on {counted(piece.num_rows, 'row')} ({self._place})"
+        try:
+            return list(batches_of(task.function.fn(piece), task.schema, task.limits))
+        except OutputError as misfit:
+            raise OutputError(f"fn gave {misfit} ({self._place})") from misfit
+        except Exception as failure:
+            raise FunctionError(account(failure, at)) from failure
+
+    @property
+    def _place(self) -> str:
+        return f"instance {self._instance}, batch {self._task.names.batch}"
 
     def _learn_calls(self, calls: CallTimes) -> None:
         if self._sketch is None or not len(calls):
@@ -157,67 +180,76 @@ class _Execution:
         done: list[_Done] = []
         keys: list[int] = []
         took_ms: list[float] = []
-        results = 0
+        results = size = 0
         try:
             for outcome in outcomes:
                 keys.append(outcome.row.hash)
                 took_ms.append(1e3 * outcome.took_s)
-                done.append(_Done(outcome.row, self._accepted(outcome)))
+                done.append(self._accepted(outcome))
                 results += len(done[-1].results)
-                if len(keys) >= _ROWS_AT_ONCE or results >= _ROWS_AT_ONCE:
+                size += done[-1].size
+                full = results >= _ROWS_AT_ONCE or size >= task.limits.chunk_bytes
+                if full or len(keys) >= _ROWS_AT_ONCE:
                     self._learn_rows(keys, took_ms)
-                    yield self._converted(done)
-                    done, keys, took_ms, results = [], [], [], 0
+                    yield from self._converted(done)
+                    done, keys, took_ms, results, size = [], [], [], 0, 0
         finally:
             # Also when nobody wants more: what waits for a call must not outlive the task.
             outcomes.close()
         self._learn_rows(keys, took_ms)
-        yield self._converted(done)
+        yield from self._converted(done)
 
-    def _accepted(self, outcome: Outcome) -> Sequence[Mapping[str, Any]]:
+    def _accepted(self, outcome: Outcome) -> _Done:
         """The rows that a call gave; none where it failed and that is allowed."""
-        failure = outcome.failure
-        if failure is None:
-            try:
-                return rows_of(outcome.result)
-            except OutputError as misfit:
-                return self._bad(outcome.row, str(misfit), misfit)
-        what = str(failure)
-        if not isinstance(failure, RowTimeoutError):
-            what = f"fn raised {type(failure).__name__}: {failure}"
-        tries = self._task.function.retries + 1
-        often = f" (tried {tries} times)" if tries > 1 else ""
-        return self._bad(outcome.row, f"{what}{often}", failure)
-
-    def _converted(self, done: Sequence["_Done"]) -> pa.RecordBatch:
-        """Results as a batch; those that do not fit are looked for one by one."""
-        schema = self._task.schema
+        row, failure = outcome.row, outcome.failure
+        if failure is not None:
+            self._bad(row, failure)
+            return _Done(row, (), 0)
         try:
-            return batch_of_rows([row for each in done for row in each.results], schema)
+            results = rows_of(outcome.result)
+        except OutputError as misfit:
+            self._bad(row, misfit)
+            return _Done(row, (), 0)
+        return _Done(row, results, sum(map(self._sizes.of, results)))
+
+    def _converted(self, done: Sequence[_Done]) -> list[pa.RecordBatch]:
+        """Results as batches; those that do not fit are looked for one by one."""
+        try:
+            return self._batches(done)
         except OutputError:
-            good: list[Mapping[str, Any]] = []
+            good: list[_Done] = []
             for each in done:
                 try:
-                    batch_of_rows(each.results, schema)
-                    good += each.results
+                    self._batches([each])
+                    good.append(each)
                 except OutputError as misfit:
-                    self._bad(each.row, str(misfit), misfit)
-            return batch_of_rows(good, schema)
+                    self._bad(each.row, misfit)
+            return self._batches(good)
 
-    def _bad(self, row: Row, what: str, failure: BaseException) -> tuple[()]:
+    def _batches(self, done: Sequence[_Done]) -> list[pa.RecordBatch]:
+        task = self._task
+        rows = [row for each in done for row in each.results]
+        return batches_of_rows(rows, task.schema, self._sizes, task.limits)
+
+    def _bad(self, row: Row, failure: BaseException) -> None:
         """Drops the row, or stops the batch."""
         self._bad_rows += 1
         if self._task.drop_bad_rows:
             if self._dropped.wants_more:
                 rows = pa.RecordBatch.from_pylist([row.values], self._input)
-                self._dropped.add(INPUT, rows, f"bad row: {what}")
-            return ()
-        shown = repr(row.values)
-        if len(shown) > _SHOWN:
-            shown = f"{shown[:_SHOWN]}…"
+                self._dropped.add(INPUT, rows, f"bad row: {_reason(failure)}")
+            return
+        tries = self._task.function.retries + 1
+        often = ""
+        told = _reason(failure)
+        if not isinstance(failure, OutputError):
+            often = f", tried {tries} times" if tries > 1 else ""
+            told = told if isinstance(failure, RowTimeoutError) else account(failure)
         raise MapRowError(
-            f"bad row: {what}; the row: {shown}. Mend the function or the input, or start "
-            'with .option("badRows", "drop")'
+            f"{told}\n"
+            f"bad row: fn of sk.map failed on a row ({self._place}{often})\n"
+            f"the row: {shortened(repr(row.values))}\n"
+            'Mend the function or the input, or start with .option("badRows", "drop")'
         ) from failure
 
     def _learn_rows(self, keys: list[int], took_ms: list[float]) -> None:
@@ -252,3 +284,12 @@ class _Execution:
             dropped=self._dropped.samples,
             dropped_files=self._dropped.files,
         )
+
+
+def _reason(failure: BaseException) -> str:
+    """Why a row was dropped, in a line."""
+    if isinstance(failure, OutputError):
+        return f"fn gave {failure}"
+    if isinstance(failure, RowTimeoutError):
+        return str(failure)
+    return f"fn raised {type(failure).__name__}: {failure}"

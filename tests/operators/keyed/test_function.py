@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless.errors import SkewlessError
+from skewless.failures import FunctionError
+from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.calling import batch_schema
 from skewless.operators.keyed.layout import Layout
 from skewless.operators.keyed.process import Function, infer_schemas
@@ -89,6 +91,16 @@ def test_colliding_hashes_change_nothing(made, delay) -> None:
     check_remembered(made, delay, hash_keys=poor_hash)
 
 
+# Far below what the rows of a batch take: every array needs large offsets or several pieces.
+TIGHT = Limits(run_bytes=300, chunk_bytes=150, array_bytes=200)
+
+
+@given(made=batches(), delay=delays)
+@settings(max_examples=30)
+def test_rows_and_state_that_no_array_holds_change_nothing(made, delay) -> None:
+    check_remembered(made, delay, limits=TIGHT)
+
+
 @given(
     made=batches(),
     delay=delays,
@@ -134,15 +146,21 @@ def list_rows(batch: pa.Table, state: pa.Table | None) -> tuple[pa.Table, None]:
 
 
 @given(
-    made=batches(), window=windows, delay=delays, ways=st.lists(routes(1), min_size=1, max_size=3)
+    made=batches(),
+    window=windows,
+    delay=delays,
+    ways=st.lists(routes(1), min_size=1, max_size=3),
+    limits=st.sampled_from([Limits(), TIGHT]),
 )
 @settings(max_examples=60)
-def test_a_window_is_given_once_when_it_closes_with_all_its_rows(made, window, delay, ways) -> None:
+def test_a_window_is_given_once_when_it_closes_with_all_its_rows(
+    made, window, delay, ways, limits
+) -> None:
     made = numbered(made)
     Restless.ways = tuple(ways)
     with tempfile.TemporaryDirectory() as directory:
         process = Function(list_rows, WINDOWED)
-        runner = runner_of(directory, process, window, delay, runner=Restless)
+        runner = runner_of(directory, process, window, delay, runner=Restless, limits=limits)
         found = runner.run(made).to_pylist()
     kept = list(on_time(made, delay * SECOND, window))
     mark = kept[-1][1]
@@ -188,14 +206,14 @@ KEYED_STATE = [
 ]
 
 
-@given(made=batches(), window=windows, delay=delays)
+@given(made=batches(), window=windows, delay=delays, limits=st.sampled_from([Limits(), TIGHT]))
 @settings(max_examples=40)
-def test_state_of_a_window_in_update_mode(made, window, delay) -> None:
+def test_state_of_a_window_in_update_mode(made, window, delay, limits) -> None:
     made = numbered(made)
     schemas = infer_schemas(count_in_window, batch_schema(LAYOUT, window))
     with tempfile.TemporaryDirectory() as directory:
         process = Function(count_in_window, *schemas)
-        runner = runner_of(directory, process, window, delay, mode="update")
+        runner = runner_of(directory, process, window, delay, mode="update", limits=limits)
         runner.run(made)
     seen: dict[tuple, int] = defaultdict(int)
     for number, (rows, _) in enumerate(on_time(made, delay * SECOND, window)):
@@ -228,24 +246,132 @@ def one_row() -> pa.Table:
     return numbered([table([("x", 0, 1, 1)])])[0]
 
 
+def test_much_text_comes_in_several_chunks_of_the_declared_type(tmp_path) -> None:
+    """And much state becomes several segments; what a function gives comes in pieces."""
+    kind = pa.schema([("k", pa.string()), ("t", SMALL.field("t").type), ("text", pa.string())])
+    state = pa.schema([("k", pa.string()), ("text", pa.string())])
+    seen: list[tuple[pa.Table, pa.Table | None]] = []
+
+    def keep(batch: pa.Table, kept: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+        seen.append((batch, kept))
+        large = pa.schema([("k", pa.large_string()), ("text", pa.large_string())])
+        everything = batch.select(["k", "text"]).cast(large)
+        return everything.combine_chunks(), everything.combine_chunks()
+
+    limits = Limits(run_bytes=4_000, chunk_bytes=3_000, array_bytes=5_000)
+    process = Function(keep, state, state)
+    runner = LocalKeyed(
+        str(tmp_path), kind, ["k"], "t", process, policy=Hash(1), limits=limits, delay_us=None
+    )
+    rows = [
+        {"k": f"key {n % 7}", "t": SECOND * n, "text": str(n) * 200 if n % 3 else None}
+        for n in range(60)
+    ]
+    table = pa.Table.from_pylist(rows, kind)
+    runner.run([table, table])
+    for batch, kept in seen:
+        assert batch.schema.equals(kind)
+        assert batch.column("text").num_chunks > 2
+        assert batch.num_rows == 60
+        assert kept is not None
+        assert kept.schema.equals(state)
+    assert seen[0][1].num_rows == 0
+    assert seen[1][1].column("text").num_chunks > 2
+
+    def plain(found: pa.Table) -> list[tuple]:
+        return sorted((r["k"], r["text"] or "") for r in found.to_pylist())
+
+    assert plain(seen[1][1]) == plain(table)
+    assert plain(runner.sink[1]) == plain(table)
+    assert max(len(c) for c in runner.sink[1].column("text").chunks) < 20
+    assert runner.progress[0]["operators"][0]["state"]["segments"] > 2
+
+
 def test_what_a_function_raises_is_told_with_its_place(tmp_path) -> None:
+    def look_up(name: str) -> Any:
+        return {}[name]
+
     def broken(batch: pa.Table, state: pa.Table | None) -> Any:
-        raise KeyError("amount")
+        return look_up("amount")
 
     runner = runner_of(str(tmp_path), Function(broken, HISTORY), policy=Hash(1))
-    with pytest.raises(
-        SkewlessError, match=r"broken raised KeyError \(instance 0, batch 0\).*amount"
-    ):
+    with pytest.raises(FunctionError) as told:
         runner.step(0, one_row())
+    lines = str(told.value).splitlines()
+    assert lines[0] == "KeyError: 'amount'"
+    assert [line.split(", in ")[1] for line in lines if line.startswith("  File")] == [
+        "broken",
+        "look_up",
+    ]
+    assert "test_function.py" in lines[1]
+    assert lines[2].strip() == 'return look_up("amount")'
+    name = broken.__qualname__
+    assert lines[-1] == (
+        f"process: {name} failed on 1 row of the key {{'k': 'x', 'g': 0}} (instance 0, batch 0)"
+    )
+    two = numbered([table([("x", 0, 1, 1), ("y", 0, 1, 1), ("y", 0, 2, 1)])])[0]
+    with pytest.raises(FunctionError, match=r"failed on 3 rows of 2 keys \(instance 0, batch 0\)"):
+        runner.step(0, two)
+
+
+STRICT = pa.schema(
+    [
+        pa.field("k", pa.string(), nullable=False),
+        ("amount", pa.decimal128(10, 0)),
+        ("share", pa.float32()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        ("amount", pa.array([1.5])),
+        ("share", pa.array([1e300])),
+        ("at", pa.array([5])),
+        ("k", pa.array([None], pa.string())),
+    ],
+)
+@pytest.mark.parametrize("what", ["out", "state"])
+def test_what_would_be_changed_is_refused(what, column, given, tmp_path) -> None:
+    """As strictly as the results of a map."""
+    good = {
+        "k": pa.array(["x"]),
+        "amount": pa.array([2.0]),
+        "share": pa.array([0.5]),
+        "at": pa.array([None], pa.timestamp("us", "UTC")),
+    }
+    result = pa.table({**good, column: given})
+
+    def fn(batch: pa.Table, state: pa.Table | None) -> Any:
+        return (result, None) if what == "out" else (None, result)
+
+    runner = LocalKeyed(
+        str(tmp_path), SMALL, ["k"], "t", Function(fn, STRICT, STRICT), policy=Hash(1)
+    )
+    says = rf"process: .*fn returned {what} .*\(instance 0, batch 0\): column '{column}': "
+    with pytest.raises(SkewlessError, match=says):
+        runner.step(0, one_row())
+    result = pa.table(good)
+    runner.step(0, one_row())
+    if what == "out":
+        assert runner.rows().schema.equals(STRICT)
 
 
 @pytest.mark.parametrize(
     ("given", "state_schema", "message"),
     [
         (None, None, r"must return \(out, state\)"),
-        ((pa.table({"z": [1]}), None), None, r"returned out \['z'\].*takes a table of"),
+        (
+            (pa.table({"z": [1]}), None),
+            None,
+            r"returned out .*unknown column 'z'.*declares k, g, id",
+        ),
+        (([1], None), None, r"returned out of type list.*takes a table of"),
+        ((pa.table({"k": ["x"]}), None), None, r"returned out .*no column 'g'"),
         ((None, SEEN.empty_table()), None, r"none was declared.*state_schema="),
-        ((pa.table({"k": ["x"], "g": [0], "id": ["no"], "n": [1]}), None), None, "other types"),
+        ((pa.table({"k": ["x"], "g": [0], "id": ["no"], "n": [1]}), None), None, "column 'id'"),
         (
             (None, pa.Table.from_pylist([{"k": "stranger", "g": 0, "ids": []}], SEEN)),
             SEEN,

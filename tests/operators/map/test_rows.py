@@ -6,8 +6,11 @@ import time
 
 import pytest
 
+from skewless.operators.map import leftovers
+from skewless.operators.map.event_loop import shared_loop
 from skewless.operators.map.function import MapFunction
-from skewless.operators.map.rows import Row, RowTimeoutError, call_rows
+from skewless.operators.map.outcome import Row, RowTimeoutError
+from skewless.operators.map.rows import call_rows
 
 
 def rows(count: int):
@@ -275,3 +278,147 @@ def test_a_cancellation_of_the_functions_own_is_its_failure() -> None:
 
     (found,) = outcomes(MapFunction(cancelled, per_row=True, retries=1), 1)
     assert isinstance(found.failure, asyncio.CancelledError)
+
+
+@pytest.fixture
+def nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has given up no call so far."""
+    monkeypatch.setattr(leftovers, "_threads", [])
+    monkeypatch.setattr(leftovers, "_loops", [])
+
+
+@pytest.fixture
+def release():
+    """What calls are stuck at; let go after the test."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def check_only(found, late: set[int]) -> None:
+    assert [o.row.values["n"] for o in found] == list(range(len(found)))
+    assert {o.row.values["n"] for o in found if o.failure is not None} == late
+    assert all(isinstance(found[n].failure, RowTimeoutError) for n in late)
+    assert all(o.result == o.row.values for o in found if o.failure is None)
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_a_coroutine_that_blocks_the_loop_fails_alone(release, concurrency, nested) -> None:
+    before = shared_loop()
+
+    async def block() -> None:
+        release.wait(60)
+
+    async def later(row):
+        if row["n"] in (2, 7):
+            await (asyncio.gather(block(), asyncio.sleep(0)) if nested else block())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return row
+
+    function = MapFunction(later, per_row=True, timeout_s=0.1, concurrency=concurrency)
+    found = outcomes(function, 12)
+    check_only(found, {2, 7})
+    assert "blocked the event loop" in str(found[2].failure)
+    assert shared_loop() is not before
+    assert leftovers.left_behind(), "the worker is not to be used again"
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_coroutine_that_swallows_its_cancellation_fails_alone(release) -> None:
+    before = shared_loop()
+
+    async def stubborn(row):
+        while row["n"] == 2 and not release.is_set():
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                continue
+        await asyncio.sleep(0)
+        return row
+
+    function = MapFunction(stubborn, per_row=True, timeout_s=0.1, concurrency=3, retries=1)
+    check_only(outcomes(function, 8), {2})
+    assert shared_loop() is not before
+    assert leftovers.left_behind()
+
+
+def test_calls_in_flight_that_do_not_end_do_not_hold_up_their_consumer(
+    release, monkeypatch
+) -> None:
+    """Neither where they block the loop nor where they cannot be cancelled; with no limit set."""
+    monkeypatch.setattr("skewless.operators.map.coroutines._GRACE_S", 0.05)
+
+    begun = threading.Event()
+
+    async def blocking(row):
+        if row["n"]:
+            begun.set()
+            release.wait(60)
+        return row
+
+    async def stubborn(row):
+        if row["n"]:
+            begun.set()
+        while row["n"] and not release.is_set():
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                continue
+        return row
+
+    for fn in (blocking, stubborn):
+        before = shared_loop()
+        function = MapFunction(fn, per_row=True, concurrency=3)
+        some = call_rows(function, rows(9), time.perf_counter)
+        assert next(some).failure is None
+        assert begun.wait(60)
+        begun.clear()
+        some.close()
+        assert shared_loop() is not before
+
+
+def test_a_call_that_was_blocked_is_tried_again(release) -> None:
+    tries: list[int] = []
+
+    async def once(row):
+        tries.append(row["n"])
+        if row["n"] == 1 and tries.count(1) == 1:
+            release.wait(60)
+        return row
+
+    function = MapFunction(once, per_row=True, timeout_s=0.1, concurrency=2, retries=1)
+    check_only(outcomes(function, 4), set())
+    assert tries.count(1) == 2
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_threads_that_were_given_up_are_known_until_they_end() -> None:
+    stuck = threading.Event()
+    threads = []
+
+    def plain(row):
+        if row["n"] == 1:
+            threads.append(threading.current_thread())
+            stuck.wait(60)
+        return row
+
+    check_only(outcomes(MapFunction(plain, per_row=True, timeout_s=0.05), 3), {1})
+    assert leftovers.left_behind()
+    stuck.set()
+    threads[0].join()
+    assert not leftovers.left_behind()
+
+
+@pytest.mark.parametrize("timeout_s", [None, 30.0])
+def test_a_coroutine_that_cancels_itself_is_a_failure_of_its_row(timeout_s) -> None:
+    async def gives_up(row):
+        if row["n"] == 1:
+            asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+        return row
+
+    found = outcomes(MapFunction(gives_up, per_row=True, timeout_s=timeout_s), 3)
+    assert [isinstance(o.failure, asyncio.CancelledError) for o in found] == [False, True, False]

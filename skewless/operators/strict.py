@@ -1,4 +1,4 @@
-"""Refuses what Arrow would change silently on its way into the declared types."""
+"""Brings what a user's function gives into the declared schema; what would change is refused."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
@@ -14,10 +14,61 @@ import pyarrow.types as kinds
 from skewless.errors import SkewlessError
 
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_ARROW_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    pa.ArrowCapacityError,
+    OverflowError,
+    UnicodeError,
+)
+# What is said of values of Python that are nothing like the type.
+MISFITS = (*_ARROW_ERRORS, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 class OutputError(SkewlessError):
-    """The function of a map gave something that the declared schema has no place for."""
+    """A user's function gave something that the declared schema has no place for.
+
+    The text names the column. Whose function it was is known to the caller alone.
+    """
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the declared columns, cast to their types, in their order.
+
+    >>> fitted(pa.record_batch({"n": [5]}), pa.schema([("n", pa.timestamp("us"))]))
+    Traceback (most recent call last):
+    skewless.operators.strict.OutputError: column 'n': int64 is no timestamp[us]
+    """
+    if batch.schema.equals(schema):
+        for column, field in zip(batch.columns, schema, strict=True):
+            check_nulls(column, field, field.name)
+        return batch
+    names = batch.schema.names
+    for name in names:
+        if name not in schema.names:
+            raise unknown_column(name, schema)
+    columns = []
+    for field in schema:
+        if names.count(field.name) != 1:
+            problem = "no" if field.name not in names else "more than one"
+            raise OutputError(f"{problem} column {field.name!r}, which the schema declares")
+        column = batch.column(field.name)
+        check_types(column.type, field.type, field.name)
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except _ARROW_ERRORS as failure:
+            raise OutputError(
+                f"column {field.name!r}: {column.type} cannot be cast to the declared "
+                f"{field.type} ({failure})"
+            ) from failure
+        check_loss(column, columns[-1], field.name)
+        check_nulls(columns[-1], field, field.name)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def unknown_column(name: str, schema: pa.Schema) -> OutputError:
+    return OutputError(f"unknown column {name!r}; the schema declares {', '.join(schema.names)}")
 
 
 def check_values(values: Sequence[Any], kind: pa.DataType, name: str) -> None:
@@ -26,7 +77,7 @@ def check_values(values: Sequence[Any], kind: pa.DataType, name: str) -> None:
     >>> check_values([1, None, 2.0], pa.int32(), "visits")
     >>> check_values([2.9], pa.int32(), "visits")
     Traceback (most recent call last):
-    skewless.operators.map.strict.OutputError: column 'visits': 2.9 does not fit the declared int32
+    skewless.operators.strict.OutputError: column 'visits': 2.9 does not fit the declared int32
     """
     present = [value for value in values if value is not None]
     if kinds.is_integer(kind):
@@ -66,7 +117,7 @@ def check_types(given: pa.DataType, declared: pa.DataType, name: str) -> None:
     a number is cast to a moment of no certain unit, or to True."""
     numbers = kinds.is_integer(given) or kinds.is_floating(given) or kinds.is_decimal(given)
     if numbers and (kinds.is_temporal(declared) or kinds.is_boolean(declared)):
-        raise OutputError(f"column {name!r}: fn gave {given}, which is no {declared}")
+        raise OutputError(f"column {name!r}: {given} is no {declared}")
     if kinds.is_struct(given) and kinds.is_struct(declared):
         found = {given.field(i).name: given.field(i).type for i in range(given.num_fields)}
         wanted = {
@@ -75,7 +126,9 @@ def check_types(given: pa.DataType, declared: pa.DataType, name: str) -> None:
         if unknown := [n for n in found if n not in wanted]:
             raise OutputError(_unknown(name, unknown[0], wanted))
         if missing := [n for n in wanted if n not in found]:
-            raise OutputError(f"column {name!r}: fn gave no field {missing[0]!r}")
+            raise OutputError(
+                f"column {name!r}: no field {missing[0]!r}, which the schema declares"
+            )
         for field, kind in wanted.items():
             check_types(found[field], kind, f"{name}.{field}")
     elif kinds.is_map(given) and kinds.is_map(declared):
@@ -113,7 +166,7 @@ def _refuse_lost(given: pa.Array, lost: pa.BooleanArray, kind: pa.DataType, name
 def check_nulls(column: pa.Array, field: pa.Field, name: str) -> None:
     """No null where the schema allows none, at any depth: Spark would read a zero there."""
     if column.null_count and not field.nullable:
-        raise OutputError(f"column {name!r}: fn gave a null, but the schema allows none")
+        raise OutputError(f"column {name!r}: a null, but the schema allows none")
     kind = field.type
     if not _forbids_nulls(kind):
         return
@@ -180,4 +233,4 @@ def _has_time_of_day(value: Any) -> bool:
 
 
 def _unknown(name: str, field: str, declared: Any) -> str:
-    return f"column {name!r}: fn gave a field {field!r}; the schema declares {', '.join(declared)}"
+    return f"column {name!r}: unknown field {field!r}; the schema declares {', '.join(declared)}"

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skewless.operators.map.output import batch_of_rows, fitted
-from skewless.operators.map.strict import OutputError
+from skewless.operators.map.output import batch_of_rows
+from skewless.operators.strict import OutputError, fitted
 
 NESTED = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
 MOMENT = pa.timestamp("us", "UTC")
