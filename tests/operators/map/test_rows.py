@@ -226,11 +226,16 @@ def test_a_timeout_of_the_functions_own_is_its_failure() -> None:
 
 
 def test_calls_in_flight_end_with_their_consumer() -> None:
-    cancelled = []
+    begun, cancelled = [], []
+    others = threading.Event()
 
     async def for_ever(row):
+        begun.append(row["n"])
+        if len(begun) == 3:
+            others.set()
         try:
-            await asyncio.sleep(0 if row["n"] == 0 else 3600)
+            while row["n"] > 0 or not others.is_set():
+                await asyncio.sleep(0)
         except asyncio.CancelledError:
             cancelled.append(row["n"])
             raise
@@ -240,6 +245,7 @@ def test_calls_in_flight_end_with_their_consumer() -> None:
     )
     assert next(iter(some)).row.values["n"] == 0
     some.close()
+    assert sorted(cancelled) == sorted(n for n in begun if n > 0)
     assert len(cancelled) >= 2
 
 
