@@ -113,7 +113,7 @@ def demo(
     json_path: JsonFile = None,
 ) -> None:
     """Match orders with nearby drivers in a city: plain hashing and Skewless side by side, live."""
-    from skewless.demo import run
+    from skewless.lab.demo import run
 
     run(seconds=seconds, out=out, instances=instances, seed=seed, json_path=json_path, plain=plain)
 
@@ -141,7 +141,7 @@ def join(
     json_path: JsonFile = None,
 ) -> None:
     """Measure the stream join: Skewless, Spark's own in each configuration, and the floor."""
-    from skewless.bench.join import run
+    from skewless.lab.bench.join import run
 
     # typer gives an empty list where the option is absent.
     result = run(
@@ -167,7 +167,7 @@ def balance(
     json_path: JsonFile = None,
 ) -> None:
     """Measure the balancing policies: what they gain, what they cost, how fast they react."""
-    from skewless.bench.balance import run
+    from skewless.lab.bench.balance import run
 
     result = run(scenarios=scenario or None, json_path=json_path, quick=quick)
     if result["errors"]:
@@ -199,7 +199,7 @@ def bench_map(
     json_path: JsonFile = None,
 ) -> None:
     """Measure the map: rows dealt out by what they cost, and by Spark's own repartitioning."""
-    from skewless.bench.map import run
+    from skewless.lab.bench.map import run
 
     result = run(scenarios=scenario or None, mentions=mentions, json_path=json_path, quick=quick)
     if result["errors"]:
@@ -229,7 +229,7 @@ def keyed(
     json_path: JsonFile = None,
 ) -> None:
     """Measure state per key: functions, windowed counts, a self-join, and the key planners."""
-    from skewless.bench.keyed import run
+    from skewless.lab.bench.keyed import run
 
     result = run(
         workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
@@ -251,7 +251,7 @@ def ls_stream(
     json_path: JsonFile = None,
 ) -> None:
     """The evaluation of Ls-Stream: imbalance, throughput and latency, beside the paper's."""
-    from skewless.reproduce.ls_stream import run
+    from skewless.lab.reproduce.ls_stream import run
 
     run(out=out, json_path=json_path, quick=quick, seed=seed)
 
@@ -269,7 +269,7 @@ def posg(
     json_path: JsonFile = None,
 ) -> None:
     """The evaluation of POSG: completion times by skew, load, costs and instances."""
-    from skewless.reproduce.posg import run
+    from skewless.lab.reproduce.posg import run
 
     run(out=out, json_path=json_path, quick=quick, seeds=seeds)
 
@@ -299,13 +299,13 @@ def rebalance(
 ) -> None:
     """The evaluation of Mixed and its family: skewness, planning time, migration and table size."""
     if queries:
-        from skewless.reproduce import rebalance_queries
+        from skewless.lab.reproduce import rebalance_queries
 
         rebalance_queries.run(
             out=out, json_path=json_path, quick=quick, seed=seed, instances=instances
         )
         return
-    from skewless.reproduce.rebalance import run
+    from skewless.lab.reproduce.rebalance import run
 
     run(out=out, json_path=json_path, quick=quick, seed=seed)
 

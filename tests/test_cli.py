@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from skewless import cli, doctor
-from skewless.bench.balance import SCENARIOS
-from skewless.bench.engines import ENGINES
-from skewless.bench.workloads import FULL
 from skewless.doctor import Check
 from skewless.errors import SkewlessError, bad_argument
+from skewless.lab.bench.balance import SCENARIOS
+from skewless.lab.bench.engines import ENGINES
+from skewless.lab.bench.workloads import FULL
 
 Calls = list[dict[str, Any]]
 
@@ -83,7 +83,7 @@ def test_every_command_takes_json(command: tuple[str, ...]) -> None:
 
 
 def test_demo_defaults(stand_in: Callable[[str], Calls]) -> None:
-    calls = stand_in("skewless.demo")
+    calls = stand_in("skewless.lab.demo")
     assert invoke("demo").exit_code == 0
     assert calls == [
         {
@@ -98,7 +98,7 @@ def test_demo_defaults(stand_in: Callable[[str], Calls]) -> None:
 
 
 def test_demo_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
-    calls = stand_in("skewless.demo")
+    calls = stand_in("skewless.lab.demo")
     result = invoke(
         *("demo", "--seconds", "5", "--out", str(tmp_path), "--instances", "3", "--seed", "1"),
         *("--plain", "--json", str(tmp_path / "r.json")),
@@ -117,7 +117,7 @@ def test_demo_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
 
 
 def test_bench_join_defaults_mean_everything(stand_in: Callable[[str], Calls]) -> None:
-    calls = stand_in("skewless.bench.join")
+    calls = stand_in("skewless.lab.bench.join")
     assert invoke("bench", "join").exit_code == 0
     assert calls == [{"workloads": None, "engines": None, "json_path": None, "quick": False}]
 
@@ -125,7 +125,7 @@ def test_bench_join_defaults_mean_everything(stand_in: Callable[[str], Calls]) -
 def test_bench_join_options_may_be_repeated(
     stand_in: Callable[[str], Calls], tmp_path: Path
 ) -> None:
-    calls = stand_in("skewless.bench.join")
+    calls = stand_in("skewless.lab.bench.join")
     out = tmp_path / "r.json"
     result = invoke(
         *("bench", "join", "--workload", "a", "--workload", "b", "--engine", "floor"),
@@ -144,14 +144,14 @@ def test_bench_join_help_names_what_there_is() -> None:
 
 
 def test_bench_join_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("skewless.bench.join")
+    module = ModuleType("skewless.lab.bench.join")
     module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "skewless.bench.join", module)
+    monkeypatch.setitem(sys.modules, "skewless.lab.bench.join", module)
     assert invoke("bench", "join").exit_code == 1
 
 
 def test_reproduce_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
-    calls = stand_in("skewless.reproduce.ls_stream")
+    calls = stand_in("skewless.lab.reproduce.ls_stream")
     assert invoke("reproduce", "ls-stream").exit_code == 0
     options = ("--out", str(tmp_path), "--quick", "--seed", "4", "--json", str(tmp_path / "r.json"))
     assert invoke("reproduce", "ls-stream", *options).exit_code == 0
@@ -162,7 +162,7 @@ def test_reproduce_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> 
 
 
 def test_bench_balance_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
-    calls = stand_in("skewless.bench.balance")
+    calls = stand_in("skewless.lab.bench.balance")
     out = tmp_path / "r.json"
     assert invoke("bench", "balance").exit_code == 0
     result = invoke(
@@ -182,16 +182,16 @@ def test_bench_balance_help_names_what_there_is() -> None:
 
 
 def test_bench_balance_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("skewless.bench.balance")
+    module = ModuleType("skewless.lab.bench.balance")
     module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "skewless.bench.balance", module)
+    monkeypatch.setitem(sys.modules, "skewless.lab.bench.balance", module)
     assert invoke("bench", "balance").exit_code == 1
 
 
 def test_json_without_a_folder_is_refused_before_the_work(
     stand_in: Callable[[str], Calls], tmp_path: Path
 ) -> None:
-    calls = stand_in("skewless.demo")
+    calls = stand_in("skewless.lab.demo")
     result = invoke("demo", "--json", str(tmp_path / "missing" / "r.json"))
     assert result.exit_code == 2
     assert "there is no folder" in result.output
@@ -231,13 +231,13 @@ def test_doctor_sick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_an_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = ModuleType("skewless.bench.join")
+    module = ModuleType("skewless.lab.bench.join")
 
     def run(**options: object) -> None:
         raise bad_argument("workloads", ["x"], "names of [workloads]")
 
     module.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "skewless.bench.join", module)
+    monkeypatch.setitem(sys.modules, "skewless.lab.bench.join", module)
     monkeypatch.setattr(sys, "argv", ["skewless", "bench", "join", "--workload", "x"])
     with pytest.raises(SystemExit) as stopped:
         cli.main()

@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
-import skewless.demo
-from skewless.demo.feed import Feed
+import skewless.lab.demo
 from skewless.examples import ride_hailing
-from skewless.workloads import City
+from skewless.lab.demo.feed import Feed
+from skewless.lab.workloads import City
 
 ROOT = Path(__file__).parent.parent
 
@@ -71,7 +71,7 @@ def test_the_example_finds_every_driver_near_an_order(spark: Any, tmp_path: Path
 
 
 def test_the_demo_runs_on_the_engine(spark: Any, tmp_path: Path) -> None:
-    summary = skewless.demo.run(seconds=2, instances=3, out=tmp_path, plain=True, spark=spark)
+    summary = skewless.lab.demo.run(seconds=2, instances=3, out=tmp_path, plain=True, spark=spark)
     assert summary["same_results"]
     for query in summary["queries"].values():
         assert query["rows"] == summary["rows"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from skewless.durations import parse_duration_us, shown_duration
 from skewless.errors import LateRowsWarning, SkewlessError, bad_argument
-from skewless.operators.durations import parse_duration_us, shown_duration
 from skewless.runtime.inputs import Input
 
 

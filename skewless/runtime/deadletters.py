@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from skewless.operators.join.layout import INSTANCE
+from skewless.engine.columns import INSTANCE
 from skewless.runtime.dispatch import run_emission
 from skewless.runtime.sinks import BATCH_COLUMN, FileSink
 from skewless.runtime.topology import Topology

@@ -10,16 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE, TIME, key_name, slot_name
 from skewless.errors import SkewlessError
-from skewless.operators.join.layout import (
-    CONTROL_CODE,
-    HASH,
-    INSTANCE,
-    SIDE,
-    TIME,
-    key_name,
-    slot_name,
-)
 from skewless.operators.map.leftovers import left_behind
 from skewless.routing.route import Route
 from skewless.runtime import routing

@@ -13,15 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from skewless.operators.join.layout import (
-    HASH,
-    INSTANCE,
-    LEFT_CODE,
-    REPLICA,
-    SIDE,
-    TIME,
-    key_name,
-)
+from skewless.engine.columns import HASH, INSTANCE, LEFT_CODE, REPLICA, SIDE, TIME, key_name
 from skewless.routing.join_matrix import grid_shape
 from skewless.routing.lookup import KeyLookup
 from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT

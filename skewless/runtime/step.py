@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
+from skewless.engine.engine import Attempt, Engine
 from skewless.failures import account
 from skewless.observe.dropped import dropped_line
 from skewless.runtime.deadletters import DeadLetters
 from skewless.runtime.dispatch import run_emission, run_tasks
-from skewless.runtime.engine import Attempt, Engine
 from skewless.runtime.failures import (
     BatchFailure,
     framed,

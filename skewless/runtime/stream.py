@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from skewless.engine.names import operator_name
 from skewless.errors import PerBatchWarning, bad_argument
-from skewless.operators.names import operator_name
 from skewless.planning.policy import Policy
 from skewless.runtime.advice import no_such_member
 from skewless.runtime.perbatch import across_rows, sample

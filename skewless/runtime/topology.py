@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from skewless.engine.engine import Operator
 from skewless.runtime.dispatch import quoted
-from skewless.runtime.engine import Operator
 
 Transform = Callable[[DataFrame], DataFrame]
 # The columns of several inputs in one stream: which input a row is of, and the row.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from skewless.durations import parse_duration_us, shown_duration
+from skewless.engine.engine import Engine
 from skewless.errors import SkewlessError, bad_argument, check_parameters
-from skewless.operators.durations import parse_duration_us, shown_duration
 from skewless.runtime.claim import Claim
 from skewless.runtime.deadletters import DeadLetters
-from skewless.runtime.engine import Engine
 from skewless.runtime.history import History, discard, temporary_checkpoint
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.query import Query

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.errors import bad_argument
+from skewless.lab.workloads.zipf import Zipf
 from skewless.planning.policy import check_number, check_whole
-from skewless.workloads.zipf import Zipf
 
 Floats = npt.NDArray[np.float64]
 

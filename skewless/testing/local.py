@@ -11,25 +11,24 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skewless.kernels.groups import without_negative_zero
-from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
-from skewless.operators.join.chunks import Limits
-from skewless.operators.join.layout import (
+from skewless.engine.chunks import Limits
+from skewless.engine.columns import (
     HASH,
     LEFT_CODE,
     REPLICA,
     RIGHT_CODE,
     SIDE,
     TIME,
-    Layout,
-    OutputColumn,
     key_name,
     slot_name,
 )
+from skewless.engine.engine import Attempt, Engine
+from skewless.kernels.groups import without_negative_zero
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
+from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
 from skewless.planning.policy import PartitionPolicy
-from skewless.runtime.engine import Attempt, Engine
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skewless.operators.join.chunks import Limits
-from skewless.operators.join.layout import key_name, slot_name
-from skewless.operators.keyed.layout import HASH, INPUT, TIME
+from skewless.engine.chunks import Limits
+from skewless.engine.columns import HASH, TIME, key_name, slot_name
+from skewless.engine.engine import Attempt
+from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, layout_of
 from skewless.operators.keyed.process import Process
 from skewless.operators.keyed.windows import Window
 from skewless.planning.hash import Hash
 from skewless.planning.policy import PartitionPolicy
 from skewless.routing.splits import homes
-from skewless.runtime.engine import Attempt
 from skewless.state.watermark import Delays
 from skewless.testing.local import HashFunction, LocalQuery, batches_of, spread_hash
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
-from skewless.operators.durations import parse_duration_us
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
 from skewless.state.watermark import Delays
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.operators.badrows import BadRowError
-from skewless.operators.control import Balance
+from skewless.control.loop import Balance
+from skewless.engine.badrows import BadRowError
+from skewless.engine.chunks import Limits
 from skewless.operators.join.bounds import Bounds
-from skewless.operators.join.chunks import Limits
 from skewless.planning.hash import Hash
 from skewless.routing.partitions import PartitionTable, as_bitmap, partition_of
 from skewless.routing.route import Route

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skewless.bench.planning import ModelCluster
+from skewless.lab.bench.planning import ModelCluster
 from skewless.planning.auto import Auto
 from skewless.planning.hotkeys import PATIENCE
 from skewless.planning.plan import Plan, validate

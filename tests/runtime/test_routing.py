@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from skewless.engine.columns import HASH, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE
 from skewless.kernels.hashing import xxhash64
-from skewless.operators.join.layout import HASH, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route
 from skewless.routing.splits import Split, divisors

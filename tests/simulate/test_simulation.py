@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skewless.errors import SkewlessError
+from skewless.lab.workloads.zipf import Zipf
 from skewless.planning.auto import Auto
 from skewless.planning.contrand import ContRand
 from skewless.planning.fastjoin import FastJoin
@@ -17,7 +18,6 @@ from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.simulate import Cluster, Costs, Course, Streams, kernel, simulate
 from skewless.simulate.routes import routes_of
-from skewless.workloads.zipf import Zipf
 from tests.simulate.reference import latencies
 
 COSTS = Costs.scan(tuple_s=1e-4, compare_s=1e-8, migrate_s=1e-5)

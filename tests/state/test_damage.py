@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from skewless.engine.columns import TIME
 from skewless.load.report import Report, read_report, write_report
 from skewless.operators.join.bounds import Bounds
-from skewless.operators.join.layout import TIME
 from skewless.state.commit import CheckpointError, Commit, CommitLog
 from skewless.state.segment import open_segment
 from skewless.state.storage import StateError, Storage

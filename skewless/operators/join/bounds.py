@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from skewless.durations import shown_duration
 from skewless.errors import SkewlessError
 from skewless.kernels.intervals import UNBOUNDED
-from skewless.operators.durations import shown_duration
 from skewless.state.watermark import Delays
 
 LEFT, RIGHT = "left", "right"

@@ -5,20 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skewless.control.loop import routing_policy
+from skewless.durations import Duration, parse_duration_us
+from skewless.engine.columns import LEFT_CODE, RIGHT_CODE, TIME, key_name, slot_name
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
-from skewless.operators.control import routing_policy
-from skewless.operators.durations import Duration, parse_duration_us
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
-from skewless.operators.join.layout import (
-    LEFT_CODE,
-    RIGHT_CODE,
-    TIME,
-    Layout,
-    OutputColumn,
-    assign_slots,
-    key_name,
-    slot_name,
-)
+from skewless.operators.join.layout import Layout, OutputColumn, assign_slots
 from skewless.operators.join.operator import JoinOperator
 from skewless.operators.lateness import (
     FROM_INPUT,

@@ -1,29 +1,17 @@
 """Takes in the rows of one instance: counts what cannot match, sorts what can."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.engine.badrows import BAD_TIME, bad_time, times_and_bad
+from skewless.engine.columns import HASH, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, TIME
+from skewless.engine.dropped import Dropped
+from skewless.engine.moments import shown_time
 from skewless.kernels.hashing import xxhash64
-from skewless.kernels.pieces import ARRAY_BYTES
-from skewless.kernels.runs import SortedRun, concatenate, sort_run
-from skewless.operators.badrows import BAD_TIME, bad_time, times_and_bad
-from skewless.operators.dropped import Dropped
+from skewless.kernels.runs import SortedRun, sort_run
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, is_late, merged_max
-from skewless.operators.join.layout import (
-    CONTROL_CODE,
-    HASH,
-    INSTANCE,
-    LEFT_CODE,
-    REPLICA,
-    RIGHT_CODE,
-    SIDE,
-    TIME,
-    Layout,
-)
-from skewless.operators.moments import shown_time
+from skewless.operators.join.layout import Layout
 from skewless.state.watermark import Delays
 
 OTHER = {LEFT: RIGHT, RIGHT: LEFT}
@@ -127,33 +115,6 @@ class Intake:
             dropped = self._layout.as_input(side, rows).filter(pa.array(chosen))
             self._dropped.add(side, dropped, reason)
         return count
-
-
-def gather(
-    batches: Iterator[pa.RecordBatch], run_bytes: int, array_bytes: int = ARRAY_BYTES
-) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """The input in pieces of about `run_bytes`, each with whether it is the last."""
-    pending: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        if size >= run_bytes:
-            yield concatenate(pending, array_bytes), False
-            pending, size = [], 0
-        if batch.num_rows:
-            pending.append(batch)
-            size += batch.nbytes
-    if pending:
-        yield concatenate(pending, array_bytes), True
-
-
-def without_control(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
-    """Takes the control row out, and reads the instance where the rows carry it."""
-    named = None
-    if INSTANCE in rows.schema.names and rows.num_rows:
-        named = int(rows.column(INSTANCE)[0].as_py())
-    # Rows of a single input have no side.
-    data = rows.column(SIDE).fill_null(LEFT_CODE).to_numpy() != CONTROL_CODE
-    return rows if data.all() else rows.filter(pa.array(data)), named
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from skewless.control.loop import AnyPolicy, Balance, Round, adopt, detail_of, next_round
+from skewless.engine.chunks import Limits
+from skewless.engine.progress import account
 from skewless.load.report import Report
-from skewless.operators.control import AnyPolicy, Balance, Round, adopt, detail_of, next_round
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
-from skewless.operators.join.chunks import Limits
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
-from skewless.operators.progress import account
 from skewless.routing.cont_rand import ContRandRouter
 from skewless.routing.join_matrix import JoinMatrixRouter
 from skewless.routing.route import Route

@@ -9,6 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.engine.chunks import Chunks, Limits
+from skewless.engine.columns import TIME
+from skewless.engine.dropped import Dropped
+from skewless.engine.intake import gather, without_control
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.kernels.warmup import compile_kernels
@@ -16,11 +20,9 @@ from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
-from skewless.operators.dropped import Dropped
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
-from skewless.operators.join.chunks import Chunks, Limits
-from skewless.operators.join.intake import OTHER, Intake, gather, without_control
-from skewless.operators.join.layout import TIME, Layout
+from skewless.operators.join.intake import OTHER, Intake
+from skewless.operators.join.layout import Layout
 from skewless.routing.route import Route
 from skewless.state.compaction import Merge
 from skewless.state.faults import Faults

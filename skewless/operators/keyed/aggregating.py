@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.chunks import bounded
 from skewless.kernels.runs import SortedRun
-from skewless.operators.join.chunks import bounded
 from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.ledger import Ledger, live

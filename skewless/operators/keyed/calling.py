@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.engine.chunks import Limits, bounded
+from skewless.engine.columns import TIME
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError, account, counted
 from skewless.kernels.groups import (
@@ -22,7 +24,6 @@ from skewless.kernels.lookup import lookup
 from skewless.kernels.pieces import as_table, gathered, one_array, pieces, schema_for, widened
 from skewless.kernels.runs import SortedRun, concatenate
 from skewless.kernels.windows import last_ends
-from skewless.operators.join.chunks import Limits, bounded
 from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import (
     DUE,
@@ -30,7 +31,6 @@ from skewless.operators.keyed.layout import (
     FOREVER,
     INPUT,
     STATE,
-    TIME,
     Layout,
     windows_column,
 )

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.chunks import Limits, bounded
+from skewless.engine.intake import named_instance
+from skewless.engine.moments import shown_time
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import SortedRun
 from skewless.kernels.windows import windows_of
-from skewless.operators.join.chunks import Limits, bounded
 from skewless.operators.keyed.calling import arrange_due, call, woken_rows
-from skewless.operators.keyed.intake import named_instance
 from skewless.operators.keyed.layout import INPUT, Layout
 from skewless.operators.keyed.process import Function, Process, SelfJoin
 from skewless.operators.keyed.reading import opened, portions, within
 from skewless.operators.keyed.sessions import Due, closed
 from skewless.operators.keyed.summary import Summary, taken
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
-from skewless.operators.moments import shown_time
 from skewless.routing.route import Route
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.badrows import BAD_TIME, bad_time, times_and_bad
+from skewless.engine.chunks import Limits
+from skewless.engine.columns import HASH, SIDE, TIME
+from skewless.engine.dropped import Dropped
+from skewless.engine.intake import gather, without_control
+from skewless.engine.moments import shown_time
 from skewless.kernels.groups import Mask, without_negative_zero
 from skewless.kernels.ordering import HashArray, TimeArray
 from skewless.kernels.pieces import schema_for
-from skewless.operators.badrows import BAD_TIME, bad_time, times_and_bad
-from skewless.operators.dropped import Dropped
-from skewless.operators.join.chunks import Limits
-from skewless.operators.join.intake import gather, without_control
-from skewless.operators.join.layout import INSTANCE, SIDE
-from skewless.operators.keyed.layout import HASH, INPUT, TIME, Layout
+from skewless.operators.keyed.layout import INPUT, Layout
 from skewless.operators.keyed.lifetimes import Lifetimes
-from skewless.operators.moments import shown_time
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,3 @@ class Intake:
                 place = columns.schema.get_field_index(key)
                 columns = columns.set_column(place, key, without_negative_zero(column))
         return columns
-
-
-def named_instance(batches: Iterator[pa.RecordBatch]) -> int | None:
-    """The instance that the rows name, where they do.
-
-    All of them are read: Spark does not use a worker again that has left some of its input.
-    """
-    named = None
-    for batch in batches:
-        if batch.num_rows and INSTANCE in batch.schema.names:
-            named = int(batch.column(INSTANCE)[0].as_py())
-    return named

@@ -5,21 +5,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from skewless.engine.columns import TIME, key_name, slot_name
 from skewless.errors import bad_argument
 from skewless.kernels.ordering import TimeArray
-from skewless.operators.join.layout import HASH, TIME, key_name, slot_name
-
-__all__ = [
-    "DUE",
-    "EVENT",
-    "FOREVER",
-    "HASH",
-    "INPUT",
-    "STATE",
-    "TIME",
-    "Layout",
-    "windows_column",
-]
 
 # The single side of the input, in reports and watermarks.
 INPUT = "input"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.dropped import Dropped
 from skewless.kernels.groups import Mask
 from skewless.kernels.ordering import HashArray, IndexArray
 from skewless.kernels.runs import SortedRun
@@ -15,7 +16,6 @@ from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
-from skewless.operators.dropped import Dropped
 from skewless.operators.keyed.intake import Intake
 from skewless.operators.keyed.layout import DUE, INPUT
 from skewless.routing.route import Route

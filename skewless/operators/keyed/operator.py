@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from skewless.control.loop import AnyPolicy, Balance, Round, adopt, detail_of, next_round
+from skewless.engine.chunks import Limits
+from skewless.engine.progress import account
 from skewless.errors import SkewlessError, bad_argument
 from skewless.load.report import Report
-from skewless.operators.control import AnyPolicy, Balance, Round, adopt, detail_of, next_round
-from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.emission import EmitTask
 from skewless.operators.keyed.layout import INPUT, Layout
 from skewless.operators.keyed.lifetimes import Lifetimes
@@ -19,7 +20,6 @@ from skewless.operators.keyed.process import Agg, Count, Function, Process, Self
 from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
-from skewless.operators.progress import account
 from skewless.planning.auto import Auto
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState

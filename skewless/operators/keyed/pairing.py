@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.engine.chunks import Chunks
+from skewless.engine.columns import TIME
 from skewless.errors import bad_argument
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
-from skewless.operators.join.chunks import Chunks
 from skewless.operators.keyed.intake import Intake, Rows
-from skewless.operators.keyed.layout import INPUT, TIME, Layout
+from skewless.operators.keyed.layout import INPUT, Layout
 from skewless.operators.keyed.ledger import Ledger, live
 from skewless.operators.keyed.process import SelfJoin
 from skewless.state.compaction import Merge

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from skewless.durations import Duration, parse_duration_us
 from skewless.errors import SkewlessError, bad_argument
 from skewless.kernels.aggregates import FUNCTIONS, Aggregate, aggregate_of, result_type
-from skewless.operators.durations import Duration, parse_duration_us
 
 UserFunction = Callable[[pa.Table, pa.Table | None], tuple[pa.Table | None, pa.Table | None]]
 _ALIASES = {"avg": "mean", "average": "mean"}

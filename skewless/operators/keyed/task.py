@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from skewless.engine.chunks import Limits
+from skewless.engine.dropped import Dropped
 from skewless.load.heavy import STANDING_OUT, Detail
-from skewless.operators.dropped import Dropped
-from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.aggregating import Aggregating
 from skewless.operators.keyed.calling import Calling
 from skewless.operators.keyed.intake import Intake

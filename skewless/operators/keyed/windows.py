@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from skewless.durations import Duration, parse_duration_us, shown_duration
 from skewless.errors import bad_argument
 from skewless.kernels.ordering import IndexArray, TimeArray
 from skewless.kernels.windows import windows_of
-from skewless.operators.durations import Duration, parse_duration_us, shown_duration
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError, bad_argument
-from skewless.operators.durations import parse_duration_us
 from skewless.operators.map.function import MapFunction, is_coroutine_function
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.operator import MapOperator

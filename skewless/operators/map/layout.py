@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skewless.operators.join.layout import CONTROL_CODE, HASH, INSTANCE, SIDE, slot_name
+from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE, slot_name
 
 
 @dataclass(frozen=True)

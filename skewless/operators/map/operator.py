@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.progress import dropped_samples
 from skewless.load.report import Report
 from skewless.load.sketches import CostSketch
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.task import INPUT, MapTask
-from skewless.operators.progress import dropped_samples
 from skewless.planning.shuffle.policy import InstanceWork, ShufflePolicy
 from skewless.routing.partitions import round_robin
 from skewless.routing.route import Route

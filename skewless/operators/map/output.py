@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.chunks import Limits, bounded
 from skewless.kernels.pieces import ARRAY_BYTES, cuts
-from skewless.operators.join.chunks import Limits, bounded
 from skewless.operators.map.sizes import Sizes
 from skewless.operators.strict import (
     MISFITS,

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.chunks import Limits
+from skewless.engine.dropped import Dropped
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError, account, counted, shortened
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
 from skewless.load.sketches import CostSketch, Hashes
-from skewless.operators.dropped import Dropped
-from skewless.operators.join.chunks import Limits
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skewless.operators.badrows import BadRowError
+from skewless.engine.badrows import BadRowError
+from skewless.engine.chunks import Limits
+from skewless.engine.columns import TIME
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
-from skewless.operators.join.chunks import Limits
-from skewless.operators.join.layout import TIME
 from skewless.planning.hash import Hash
 from skewless.state.segment import open_segment
 from skewless.state.watermark import Delays

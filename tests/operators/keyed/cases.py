@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from skewless.operators.control import Balance
+from skewless.control.loop import Balance
 from skewless.operators.keyed.windows import SessionWindow, Windows
 from skewless.routing.partitions import PartitionTable, as_bitmap, partition_of
 from skewless.routing.route import Route

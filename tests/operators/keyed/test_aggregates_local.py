@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.operators.badrows import BadRowError
-from skewless.operators.join.chunks import Limits
+from skewless.engine.badrows import BadRowError
+from skewless.engine.chunks import Limits
 from skewless.operators.keyed.process import Agg, Count
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.planning.hash import Hash

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skewless.engine.chunks import Limits
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError
-from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.calling import batch_schema
 from skewless.operators.keyed.layout import Layout
 from skewless.operators.keyed.process import Function, infer_schemas

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skewless.engine.chunks import Limits
 from skewless.errors import SkewlessError
-from skewless.operators.join.chunks import Limits
 from skewless.operators.keyed.process import SelfJoin
 from skewless.operators.keyed.windows import Windows
 from skewless.planning.hash import Hash

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skewless.engine.columns import HASH, INSTANCE
 from skewless.load.report import read_report
-from skewless.operators.join.layout import HASH, INSTANCE
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.operator import MapOperator

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from skewless.operators.join.chunks import Limits
+from skewless.engine.chunks import Limits
 from skewless.operators.map.output import batch_of_rows, batches_of, batches_of_rows, rows_of
 from skewless.operators.map.sizes import Sizes
 from skewless.operators.strict import OutputError

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE
 from skewless.load.report import read_report
 from skewless.load.sketches import CostSketch
-from skewless.operators.join.layout import CONTROL_CODE, HASH, INSTANCE, SIDE
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout

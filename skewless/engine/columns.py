@@ -1,0 +1,18 @@
+"""The columns in which rows travel from Spark to the tasks of all operators."""
+
+# Column names between dispatch and task. Short: they are part of every Arrow batch.
+SIDE, HASH, TIME = "s", "h", "t"
+# Only where a task cannot tell by its number which instance it is.
+INSTANCE = "i"
+# Values of the side column. A replica is a row of this batch that is at home on another instance:
+# it meets rows here, but it is not stored and does not ask the state.
+LEFT_CODE, RIGHT_CODE, CONTROL_CODE = 0, 1, 2
+REPLICA = 3  # added to the code of a side
+
+
+def key_name(index: int) -> str:
+    return f"k{index}"
+
+
+def slot_name(index: int) -> str:
+    return f"p{index}"

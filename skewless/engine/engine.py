@@ -1,0 +1,270 @@
+"""Carries the operators of a query from commit to commit; knows neither Spark nor any policy."""
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, cast
+
+from skewless.engine.names import operator_name
+from skewless.load.report import Report, read_report
+from skewless.state.commit import (
+    KEPT_WHOLE,
+    CheckpointError,
+    Commit,
+    CommitLog,
+    OperatorState,
+    check_fingerprint,
+)
+from skewless.state.dropped import DroppedFile
+from skewless.state.faults import Faults
+from skewless.state.naming import COMMITS, DROPPED, REPORTS, SEGMENTS, BatchNames, own_files
+from skewless.state.storage import StateError, Storage
+
+# How many commit files stay as the record of progress, as Spark keeps its own.
+_PROGRESS_KEPT = 100
+_FIRST = -1
+
+
+class Operator(Protocol):
+    """What the engine asks of an operator."""
+
+    @property
+    def fingerprint(self) -> dict[str, Any]: ...
+    def initial_state(self, cores: int) -> OperatorState: ...
+    def adopt(self, state: OperatorState, cores: int) -> OperatorState: ...
+    def order(self, state: OperatorState) -> tuple[int, ...]: ...
+    def task(
+        self,
+        state: OperatorState,
+        storage: Storage,
+        names: BatchNames,
+        *,
+        drop_bad_rows: bool,
+        faults: Faults,
+        keep_dropped: bool,
+    ) -> Any: ...
+    def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState: ...
+    def output_watermark_us(self, state: OperatorState) -> int | None: ...
+    def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]: ...
+
+
+class Emitting(Operator, Protocol):
+    """An operator that gives rows only when the watermark of the batch is known."""
+
+    @property
+    def emits(self) -> bool: ...
+    def emission(
+        self, before: OperatorState, after: OperatorState, storage: Storage
+    ) -> Any | None: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """One operator's share of one try at one batch."""
+
+    names: BatchNames
+    state: OperatorState
+    order: tuple[int, ...]  # the instances as their tasks should start
+    task: Any
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What an operator has come to once all its tasks have reported."""
+
+    state: OperatorState
+    reports: tuple[Report, ...]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at one batch."""
+
+    batch: int
+    before: Commit
+    parts: tuple[Part, ...]  # by operator
+    settled: dict[int, Settled] = field(default_factory=dict, compare=False)
+
+
+@dataclass
+class Engine:
+    """The control plane of one query over one state directory.
+
+    `upstream` says, for every operator, which of its sides take their progress in event time from
+    the output of an earlier operator instead of from their rows.
+    """
+
+    storage: Storage
+    operators: tuple[Operator, ...]
+    cores: int
+    drop_bad_rows: bool = False
+    keep_dropped: bool = False  # whole, for dead letters; else a few are shown
+    faults: Faults = field(default_factory=Faults)
+    upstream: tuple[Mapping[str, int], ...] = ()
+    _last: Commit | None = field(default=None, init=False, repr=False)
+
+    @property
+    def _log(self) -> CommitLog:
+        return CommitLog(self.storage)
+
+    @property
+    def _fingerprint(self) -> dict[str, Any]:
+        return {"operators": [operator.fingerprint for operator in self.operators]}
+
+    def open(self) -> None:
+        """Prepares the directory and refuses one that belongs to another query."""
+        directories = (COMMITS, SEGMENTS, REPORTS, *([DROPPED] if self.keep_dropped else []))
+        for directory in directories:
+            self.storage.make_directory(directory)
+        # Named as a report, so that recovery removes what a process that dies here leaves behind.
+        probe = f"{REPORTS}/{BatchNames(0, 0, uuid.uuid4().hex).report(0)}"
+        self.storage.write_bytes(probe, b"")
+        self.storage.delete(probe)
+        committed = self._log.batches()
+        if committed:
+            check_fingerprint(self._log.load(committed[-1]), self._fingerprint, self.storage.uri)
+
+    def begin(self, batch: int) -> Attempt:
+        """Starts a batch from the commit before it, whatever came later."""
+        before = self._last
+        if before is None or before.batch != batch - 1:
+            before = self._recover(batch)
+        attempt = uuid.uuid4().hex[:12]
+        parts = []
+        for number, (operator, state) in enumerate(
+            zip(self.operators, before.operators, strict=True)
+        ):
+            names = BatchNames(batch, number, attempt)
+            state = operator.adopt(state, self.cores)
+            task = operator.task(
+                state,
+                self.storage,
+                names,
+                drop_bad_rows=self.drop_bad_rows,
+                faults=self.faults,
+                keep_dropped=self.keep_dropped,
+            )
+            parts.append(Part(names, state, operator.order(state), task))
+        return Attempt(batch, before, tuple(parts))
+
+    def missing(self, attempt: Attempt, operator: int = 0) -> list[int]:
+        """The instances of an operator whose task has not run to its end."""
+        part = attempt.parts[operator]
+        instances = range(part.state.route.instances)
+        return [
+            i for i in instances if not self.storage.exists(f"{REPORTS}/{part.names.report(i)}")
+        ]
+
+    def settle(self, attempt: Attempt, operator: int = 0) -> Settled:
+        """The state of an operator after the batch, from the reports of all its tasks.
+
+        Only once: a plan takes time. Should a task run again later, its segments are not those of
+        the commit: what counts is the run that was asked for.
+        """
+        if operator not in attempt.settled:
+            attempt.settled[operator] = self._settle(attempt, operator)
+        return attempt.settled[operator]
+
+    def _settle(self, attempt: Attempt, operator: int) -> Settled:
+        part = attempt.parts[operator]
+        instances = range(part.state.route.instances)
+        found = [read_report(self.storage, part.names.report(i)) for i in instances]
+        reports = [r for r in found if r is not None]
+        if len(reports) < len(found):
+            lost = found.index(None)
+            raise StateError(
+                f"{self.storage.path(REPORTS)}: instance {lost} left no report of "
+                f"batch {attempt.batch}; is the directory shared by all executors?"
+            )
+        given = {
+            side: self.operators[above].output_watermark_us(self.settle(attempt, above).state)
+            for side, above in (self.upstream[operator] if self.upstream else {}).items()
+        }
+        reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
+        state = self.operators[operator].advance(part.state, reports)
+        return Settled(state, tuple(reports))
+
+    def dropped(self, attempt: Attempt) -> list[tuple[int, DroppedFile]]:
+        """The files of late and bad rows of a batch whose tasks have all reported, by operator."""
+        return [
+            (number, file)
+            for number in range(len(self.operators))
+            for report in self.settle(attempt, number).reports
+            for file in report.dropped_files
+        ]
+
+    def emission(self, attempt: Attempt, operator: int) -> Any | None:
+        """The task that gives what the batch's new watermark has made due, if anything."""
+        emitting = cast("Emitting", self.operators[operator])
+        before = attempt.parts[operator].state
+        return emitting.emission(before, self.settle(attempt, operator).state, self.storage)
+
+    def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
+        """Publishes the commit of a batch whose tasks have all reported."""
+        started = time.perf_counter()
+        settled = [self.settle(attempt, number) for number in range(len(self.operators))]
+        progress = {
+            "batchId": attempt.batch,
+            "operators": [
+                {
+                    "name": operator_name(operator.fingerprint),
+                    **operator.progress(after.state, after.reports),
+                }
+                for operator, after in zip(self.operators, settled, strict=True)
+            ],
+            "durationMs": duration_ms,
+        }
+        duration_ms["plan"] = round(1e3 * (time.perf_counter() - started), 3)
+        states = tuple(after.state for after in settled)
+        commit = Commit(attempt.batch, self._fingerprint, states, progress)
+        self.faults.reach("before_commit", attempt.batch)
+        self._log.publish(commit)
+        self.faults.reach("after_commit", attempt.batch)
+        self._collect_garbage(attempt, commit)
+        self._last = commit
+        return commit
+
+    def _recover(self, batch: int) -> Commit:
+        """The commit to start a batch from, after a restart."""
+        committed = self._log.batches()
+        if committed and committed[-1] > batch:
+            raise CheckpointError(
+                f"checkpointLocation: {self.storage.uri} has committed batch {committed[-1]}, but "
+                f"Spark starts again at batch {batch}; its offset log was removed. Remove the "
+                "whole checkpoint, or restore the part that is missing"
+            )
+        if batch == 0:
+            states = tuple(operator.initial_state(self.cores) for operator in self.operators)
+            before = Commit(_FIRST, self._fingerprint, states)
+        else:
+            before = self._log.load(batch - 1)
+            check_fingerprint(before, self._fingerprint, self.storage.uri)
+        kept = before.segment_names()
+        for older in range(batch - KEPT_WHOLE, batch - 1):
+            if older in committed:
+                kept |= self._log.load(older).segment_names()
+        for name in own_files(self.storage, SEGMENTS):
+            if name not in kept:
+                self.storage.delete(f"{SEGMENTS}/{name}")
+        for directory in (REPORTS, DROPPED):
+            for name in own_files(self.storage, directory):
+                self.storage.delete(f"{directory}/{name}")
+        for name, file in own_files(self.storage, COMMITS).items():
+            if file.is_temporary:
+                self.storage.delete(f"{COMMITS}/{name}")
+        return before
+
+    def _collect_garbage(self, attempt: Attempt, commit: Commit) -> None:
+        """Deletes what neither this commit nor the one before it needs."""
+        kept = commit.segment_names() | attempt.before.segment_names()
+        for name, file in own_files(self.storage, SEGMENTS).items():
+            # Also files of superseded task runs: a retry, a second action.
+            if name not in kept and file.batch <= attempt.batch:
+                self.storage.delete(f"{SEGMENTS}/{name}")
+        for directory in (REPORTS, *([DROPPED] if self.keep_dropped else [])):
+            # Also late reports of duplicate tasks.
+            for name, file in own_files(self.storage, directory).items():
+                if file.batch <= attempt.batch:
+                    self.storage.delete(f"{directory}/{name}")
+        self._log.delete(attempt.batch - _PROGRESS_KEPT)

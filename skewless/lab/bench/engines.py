@@ -1,0 +1,169 @@
+"""The engines that the join benchmark compares, each as a function that starts its query."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from skewless.errors import bad_argument
+from skewless.lab.bench import with_flink, with_pathway
+from skewless.lab.bench.verdict import FLOOR, SKEWLESS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = "k long, ts timestamp, v long"
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+# Meant to save RocksDB work: a log of changes instead of whole snapshots in every commit, and
+# no look-up before every write only to keep the number of rows.
+_ROCKSDB = {
+    f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.RocksDBStateStoreProvider",
+    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What an engine is given: both folders, the window, and where it may keep its state."""
+
+    left: str
+    right: str
+    within_s: float
+    cores: int
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to join; `start` gives a query that ends when all files are joined.
+
+    Without it the engine is not on Spark.
+    """
+
+    name: str
+    title: str
+    start: Callable[["SparkSession", Replay], Any] | None
+    is_spark_join: bool = False
+    is_slow: bool = False  # few batches are measured
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def session_settings(own: Mapping[str, str], cores: int, driver_memory: str) -> dict[str, str]:
+    """The settings of an engine's session, beside those of `sk.session` that all share."""
+    return {
+        "spark.driver.memory": driver_memory,
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        **own,
+    }
+
+
+def _read(spark: "SparkSession", folder: str) -> "DataFrame":
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder)
+
+
+def _start(stream: Any, replay: Replay) -> Any:
+    """Into the sink that takes everything and keeps nothing; a skewless stream or a DataFrame."""
+    writer = stream.writeStream.format("noop").option("checkpointLocation", replay.checkpoint)
+    return writer.trigger(availableNow=True).start()
+
+
+def _skewless(spark: "SparkSession", replay: Replay) -> Any:
+    import skewless as sk
+
+    matches = sk.join(
+        _read(spark, replay.left),
+        _read(spark, replay.right),
+        on="k",
+        time="ts",
+        within=timedelta(seconds=replay.within_s),
+        balance=sk.Hash(replay.cores),
+    )
+    return _start(matches, replay)
+
+
+def _spark_join(spark: "SparkSession", replay: Replay) -> Any:
+    from pyspark.sql import functions as F
+
+    left = _read(spark, replay.left).withWatermark("ts", "0 seconds").alias("l")
+    right = _read(spark, replay.right).withWatermark("ts", "0 seconds").alias("r")
+    window = f"INTERVAL {round(replay.within_s * 1e6)} MICROSECONDS"
+    condition = f"l.k = r.k AND r.ts >= l.ts - {window} AND r.ts <= l.ts + {window}"
+    matches = left.join(right, F.expr(condition)).select(
+        "l.k", "l.ts", "l.v", F.col("r.ts").alias("ts_right"), F.col("r.v").alias("v_right")
+    )
+    return _start(matches, replay)
+
+
+def _floor(spark: "SparkSession", replay: Replay) -> Any:
+    from pyspark.sql import functions as F
+
+    both = _read(spark, replay.left).union(_read(spark, replay.right))
+    instance = F.pmod(F.xxhash64("k"), F.lit(replay.cores)).cast("int")
+    counted = both.repartitionById(replay.cores, instance).mapInArrow(_count, "rows long")
+    return _start(counted, replay)
+
+
+def _count(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    import pyarrow as pa
+
+    rows = sum(batch.num_rows for batch in batches)
+    yield pa.RecordBatch.from_pydict({"rows": [rows]})
+
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine(SKEWLESS, "Skewless", _skewless),
+        Engine(
+            "spark-memory",
+            "Spark, in-memory store",
+            _spark_join,
+            is_spark_join=True,
+            is_slow=True,
+            settings={
+                f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.HDFSBackedStateStoreProvider"
+            },
+        ),
+        Engine(
+            "spark-rocksdb2",
+            "Spark, RocksDB, join state format 2",
+            _spark_join,
+            is_spark_join=True,
+            is_slow=True,
+            settings={**_ROCKSDB, _JOIN_FORMAT: "2"},
+        ),
+        Engine(
+            "spark-rocksdb4",
+            "Spark, RocksDB, join state format 4",
+            _spark_join,
+            is_spark_join=True,
+            is_slow=True,
+            settings={**_ROCKSDB, _JOIN_FORMAT: "4"},
+        ),
+        Engine(
+            FLOOR,
+            "floor: read, union, repartitionById, count in Python",
+            _floor,
+            # As in the step of Skewless: without it the floor would be a third slower.
+            settings={"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)},
+        ),
+        *([Engine(with_flink.NAME, "Flink", None)] if with_flink.installed() else []),
+        *(
+            [Engine(with_pathway.NAME, "Pathway", None, is_slow=True)]
+            if with_pathway.installed()
+            else []
+        ),
+    )
+}
+
+
+def chosen(names: list[str] | None) -> list[Engine]:
+    """The engines of these names, all of them for None, in the order in which they are run."""
+    if names is not None and (unknown := set(names) - set(ENGINES)):
+        raise bad_argument("engine", ", ".join(sorted(unknown)), f"{', '.join(ENGINES)}")
+    return [engine for engine in ENGINES.values() if names is None or engine.name in names]

@@ -1,0 +1,237 @@
+"""`skewless bench map`: rows whose costs differ, dealt out by cost and by Spark's own means."""
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from skewless.errors import bad_argument
+from skewless.lab.bench import map_table as table
+from skewless.lab.bench.machine import busy_share, driver_memory, machine, versions
+from skewless.lab.bench.map_child import DYNAMIC, PLAIN, SKEWLESS, Errand
+from skewless.lab.bench.map_scenarios import (
+    BURST,
+    CLASSES,
+    EVEN,
+    FULL,
+    INSTANCES,
+    LARGER,
+    MENTIONS,
+    QUICK,
+    MapScenario,
+    Mentions,
+    drawn_mentions,
+    read_mentions,
+)
+from skewless.lab.bench.map_work import MapBatch
+from skewless.lab.bench.process import OnBatch, listed
+from skewless.lab.bench.verdict import Target, judged
+
+CHILD = (sys.executable, "-m", "skewless.lab.bench.map_child")
+SCENARIOS = tuple(scenario.name for scenario in FULL)
+
+_DYNAMIC_LOSES = Target(
+    f"{DYNAMIC}_batch", "whole batch of repartition(8k) ÷ sk.map ≥ 1", 1.0, at_least=True
+)
+TARGETS: dict[str, tuple[Target, ...]] = {
+    CLASSES: (
+        Target(
+            f"{PLAIN}_makespan", "makespan of repartition(k) ÷ sk.map ≥ 1.3", 1.3, at_least=True
+        ),
+        _DYNAMIC_LOSES,
+    ),
+    MENTIONS: (),
+    LARGER: (_DYNAMIC_LOSES,),
+    BURST: (_DYNAMIC_LOSES,),
+    EVEN: (
+        Target("overhead", "whole batch at most 3 % above repartition(k)", 0.03, at_least=False),
+    ),
+}
+
+Heard = tuple[list[MapBatch], str | None]
+Measure = Callable[[Errand, OnBatch], Heard]
+Busy = Callable[[], float]
+
+
+def measure(errand: Errand, on_batch: OnBatch, command: Sequence[str] = CHILD) -> Heard:
+    """Run one engine in a process of its own: its batches, and what went wrong if anything did."""
+    return listed(
+        errand.as_json(), on_batch, command, lambda e: [MapBatch(**batch) for batch in e["batches"]]
+    )
+
+
+def run(
+    *,
+    scenarios: list[str] | None,
+    mentions: Path | None,
+    json_path: Path | None,
+    quick: bool,
+    measure: Measure = measure,
+    busy: Busy = busy_share,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """Measure these scenarios (None: all), print tables, return everything.
+
+    `mentions` is a parquet file with the columns `author` and `mention`; without it they are drawn.
+    `measure` runs one engine on one scenario, by default in a process of its own; `busy` tells what
+    else the machine does before it.
+
+    >>> run(scenarios=["even"], mentions=None, json_path=None, quick=True)  # doctest: +SKIP
+    """
+    console = console or Console(highlight=False)
+    if scenarios is not None and (unknown := set(scenarios) - set(SCENARIOS)):
+        raise bad_argument("scenario", ", ".join(sorted(unknown)), ", ".join(SCENARIOS))
+    selected = [s for s in (QUICK if quick else FULL) if scenarios is None or s.name in scenarios]
+    most = max(scenario.rows for scenario in selected)
+    rows = drawn_mentions(most) if mentions is None else read_mentions(mentions, most)
+    began = time.monotonic()
+    result: dict[str, Any] = {
+        "benchmark": "map",
+        "quick": quick,
+        "versions": versions(),
+        "machine": machine(),
+        "driver_memory": driver_memory(),
+        "mentions": {"drawn": mentions is None, "shares": rows.shares()},
+        "scenarios": {},
+        "errors": [],
+    }
+    for scenario in selected:
+        with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
+            outcome = _Bench(scenario, Path(folder), measure, busy, console).run(rows)
+        outcome["targets"] = judged(TARGETS[scenario.name], outcome["values"], quick=quick)
+        console.print(table.render(outcome), "")
+        result["scenarios"][scenario.name] = outcome
+        result["errors"] += [f"{scenario.name}: {error}" for error in outcome["errors"]]
+        result["seconds"] = round(time.monotonic() - began, 1)
+        if json_path is not None:  # after every scenario: a long run may be broken off
+            json_path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return result
+
+
+class _Bench:
+    """One scenario: its files, and every engine on them."""
+
+    def __init__(
+        self, scenario: MapScenario, folder: Path, measure: Measure, busy: Busy, console: Console
+    ) -> None:
+        self._scenario = scenario
+        self._folder = folder
+        self._measure = measure
+        self._busy = busy
+        self._console = console
+
+    def run(self, mentions: Mentions) -> dict[str, Any]:
+        scenario = self._scenario
+        self._console.print(f"[bold]{scenario.name}[/]: writing its files")
+        files = scenario.write(mentions, self._folder / "files")
+        used = mentions.first(scenario.rows)
+        new_mentions = used.new_share(scenario.warm_up * scenario.rows_per_batch)
+        heard: dict[str, list[Heard]] = {engine: [] for engine in scenario.engines}
+        busy = []
+        # In turn, so that what slows the machine down for a while slows all of them.
+        for _ in range(scenario.repeats):
+            for engine in scenario.engines:
+                busy.append(self._busy())
+                heard[engine].append(self._one(engine, files))
+        runs = [self._summary(engine, repeats) for engine, repeats in heard.items()]
+        return {
+            "title": scenario.title,
+            "parameters": scenario.describe(),
+            "new_mentions": new_mentions,
+            "busy_with_other_work": max(busy),
+            "runs": runs,
+            "values": values_of(runs),
+            "errors": [f"{run['engine']}: {run['error']}" for run in runs if run["error"]],
+        }
+
+    def _summary(self, engine: str, repeats: list[Heard]) -> dict[str, Any]:
+        scenario = self._scenario
+        errors = [error or wrong_rows(batches, scenario) for batches, error in repeats]
+        good = [batches for batches, error in repeats if error is None]
+        settled = [batch for batches in good for batch in batches[scenario.warm_up :]]
+        return {
+            "engine": engine,
+            "error": next((error for error in errors if error is not None), None),
+            "figures": figures(settled) if settled else None,
+            "repeats": [[vars(batch) for batch in batches] for batches in good],
+        }
+
+    def _one(self, engine: str, files: Path) -> Heard:
+        name = f"{self._scenario.name}: {engine}"
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            notes = Path(folder) / "notes"
+            notes.mkdir()
+            errand = Errand(
+                engine,
+                files=str(files),
+                notes=str(notes),
+                instances=INSTANCES,
+                cost_key=self._scenario.cost_key,
+                checkpoint=f"{folder}/checkpoint",
+                driver_memory=driver_memory(),
+            )
+            batches, error = self._watched(name, errand)
+        said = "failed"
+        if error is None and (settled := batches[self._scenario.warm_up :]):
+            said = f"{table.duration(figures(settled)['seconds'])} s per batch"
+        self._console.print(f"{name}: {said}", soft_wrap=True)
+        return batches, error
+
+    def _watched(self, name: str, errand: Errand) -> Heard:
+        """With a bar on a terminal; elsewhere the line that follows is all."""
+        if not self._console.is_terminal:
+            return self._measure(errand, lambda done: None)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(
+            *columns, TimeElapsedColumn(), console=self._console, transient=True
+        ) as progress:
+            bar = progress.add_task(name, total=self._scenario.batches)
+            return self._measure(errand, lambda done: progress.update(bar, completed=done))
+
+
+def figures(batches: Sequence[MapBatch]) -> dict[str, float]:
+    """Medians over batches; `used` is the share of the makespan that an instance worked."""
+    return {
+        "batches": len(batches),
+        "seconds": statistics.median(batch.seconds for batch in batches),
+        "makespan_s": statistics.median(batch.makespan_s for batch in batches),
+        "work_s": statistics.median(batch.work_s for batch in batches),
+        "used": statistics.median(
+            b.work_s / (INSTANCES * b.makespan_s) if b.makespan_s else 0.0 for b in batches
+        ),
+    }
+
+
+def wrong_rows(batches: Sequence[MapBatch], scenario: MapScenario) -> str | None:
+    """What is wrong with the rows that were worked on, if anything is: each of a file, once."""
+    if len(batches) != scenario.batches:
+        return f"it did {len(batches)} batches instead of {scenario.batches}"
+    for batch in batches:
+        if batch.rows != scenario.rows_per_batch or batch.repeated:
+            return (
+                f"batch {batch.number} had {batch.rows:,} rows instead of "
+                f"{scenario.rows_per_batch:,}, and {batch.repeated:,} of them again"
+            )
+    return None
+
+
+def values_of(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """How much longer than Skewless the others take; what was not measured is absent."""
+    done = {run["engine"]: run["figures"] for run in runs if run["figures"] is not None}
+    own = done.get(SKEWLESS)
+    if own is None:
+        return {}
+    found: dict[str, float] = {}
+    for engine in done.keys() - {SKEWLESS}:
+        found[f"{engine}_batch"] = done[engine]["seconds"] / own["seconds"]
+        found[f"{engine}_makespan"] = done[engine]["makespan_s"] / own["makespan_s"]
+    if PLAIN in done:
+        found["overhead"] = own["seconds"] / done[PLAIN]["seconds"] - 1
+    return found

@@ -1,0 +1,213 @@
+"""What the join benchmark joins: the shape of each workload, and its files."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from skewless.lab.workloads.streams import batches, write_batches
+
+SEED = 7
+# How often a slow engine is measured is a matter of patience: past this, two batches are enough.
+SLOW_BUDGET_S = 75.0
+
+
+@dataclass(frozen=True)
+class Length:
+    """How many batches an engine runs, and how many of the first ones do not count."""
+
+    batches: int
+    warm_up: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Two streams to be joined on `k` within ± a window of event time.
+
+    Rows per batch and per second of event time count both sides together.
+    """
+
+    name: str
+    title: str
+    exponent: float
+    keys: int
+    windows_s: tuple[float, ...]  # one, or a short and a long one over the same batches
+    rows_per_batch: int
+    rows_per_second: float
+    length: Length
+    slow: Length  # for engines that take long
+    only_skewless: bool = False
+    replayed_elsewhere: bool = False  # whether engines without micro-batches run it, too
+    state_rows: int | None = None  # what the window must hold at the end
+
+    def describe(self) -> dict[str, object]:
+        """The parameters, for the record."""
+        return {
+            "exponent": self.exponent,
+            "keys": self.keys,
+            "windows_s": list(self.windows_s),
+            "rows_per_batch": self.rows_per_batch,
+            "rows_per_second_of_event_time": self.rows_per_second,
+            "seed": SEED,
+        }
+
+
+FULL = (
+    Workload(
+        name="zipf0.8",
+        title="Zipf 0.8 over 1 M keys, ±0.5 s, 400,000 rows per batch",
+        exponent=0.8,
+        keys=1_000_000,
+        windows_s=(0.5,),
+        rows_per_batch=400_000,
+        rows_per_second=10_000,
+        length=Length(14, 6),
+        slow=Length(5, 2),
+        replayed_elsewhere=True,
+    ),
+    Workload(
+        name="zipf1.0",
+        title="Zipf 1.0 over 100,000 keys, ±1 s, 200,000 rows per batch",
+        exponent=1.0,
+        keys=100_000,
+        windows_s=(1.0,),
+        rows_per_batch=200_000,
+        rows_per_second=2_000,
+        length=Length(14, 6),
+        slow=Length(5, 2),
+        replayed_elsewhere=True,
+    ),
+    Workload(
+        name="empty",
+        title="Nearly empty batches of 20 rows: the fixed cost",
+        exponent=0.8,
+        keys=10,
+        windows_s=(1.0,),
+        rows_per_batch=20,
+        rows_per_second=20,
+        length=Length(30, 15),
+        slow=Length(30, 15),
+    ),
+    Workload(
+        name="window",
+        title="100,000 rows per batch, few matches, window of 3 and of 30 batches",
+        exponent=0.0,
+        keys=100_000_000,
+        windows_s=(30.0, 300.0),
+        rows_per_batch=100_000,
+        rows_per_second=10_000,
+        length=Length(48, 32),
+        slow=Length(48, 32),
+        only_skewless=True,
+    ),
+    Workload(
+        name="memory",
+        title="20 M rows in the window, 1 M rows per batch",
+        exponent=0.0,
+        keys=100_000_000,
+        windows_s=(200.0,),
+        rows_per_batch=1_000_000,
+        rows_per_second=100_000,
+        length=Length(24, 20),
+        slow=Length(24, 20),
+        only_skewless=True,
+        state_rows=20_000_000,
+    ),
+)
+
+QUICK = (
+    Workload(
+        name="zipf0.8",
+        title="Zipf 0.8 over 100,000 keys, ±0.5 s, 20,000 rows per batch",
+        exponent=0.8,
+        keys=100_000,
+        windows_s=(0.5,),
+        rows_per_batch=20_000,
+        rows_per_second=10_000,
+        length=Length(4, 2),
+        slow=Length(2, 1),
+        replayed_elsewhere=True,
+    ),
+    Workload(
+        name="zipf1.0",
+        title="Zipf 1.0 over 10,000 keys, ±1 s, 10,000 rows per batch",
+        exponent=1.0,
+        keys=10_000,
+        windows_s=(1.0,),
+        rows_per_batch=10_000,
+        rows_per_second=2_000,
+        length=Length(4, 2),
+        slow=Length(2, 1),
+        replayed_elsewhere=True,
+    ),
+    Workload(
+        name="empty",
+        title="Nearly empty batches of 20 rows: the fixed cost",
+        exponent=0.8,
+        keys=10,
+        windows_s=(1.0,),
+        rows_per_batch=20,
+        rows_per_second=20,
+        length=Length(5, 3),
+        slow=Length(3, 1),
+    ),
+    Workload(
+        name="window",
+        title="10,000 rows per batch, few matches, window of 1 and of 10 batches",
+        exponent=0.0,
+        keys=10_000_000,
+        windows_s=(1.0, 10.0),
+        rows_per_batch=10_000,
+        rows_per_second=10_000,
+        length=Length(12, 10),
+        slow=Length(12, 10),
+        only_skewless=True,
+    ),
+    Workload(
+        name="memory",
+        title="500,000 rows in the window, 100,000 rows per batch",
+        exponent=0.0,
+        keys=10_000_000,
+        windows_s=(5.0,),
+        rows_per_batch=100_000,
+        rows_per_second=100_000,
+        length=Length(6, 5),
+        slow=Length(6, 5),
+        only_skewless=True,
+        state_rows=500_000,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Files:
+    """One parquet file per side and batch."""
+
+    left: Path
+    right: Path
+
+    def first(self, count: int, folder: Path) -> "Files":
+        """The same files, only the first `count` batches of them, as links in `folder`."""
+        sides = []
+        for side in (self.left, self.right):
+            linked = folder / side.name
+            if not linked.exists():
+                linked.mkdir(parents=True)
+                for file in sorted(side.iterdir())[:count]:
+                    os.link(file, linked / file.name)
+            sides.append(linked)
+        return Files(*sides)
+
+
+def generate(workload: Workload, folder: Path) -> Files:
+    """Write the batches of a workload; equal workloads give equal files."""
+    tables = batches(
+        np.random.default_rng(SEED),
+        keys=workload.keys,
+        exponent=workload.exponent,
+        rows_per_batch=workload.rows_per_batch,
+        batches=max(workload.length.batches, workload.slow.batches),
+        rows_per_second=workload.rows_per_second,
+    )
+    return Files(*write_batches(folder, tables))
