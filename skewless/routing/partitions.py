@@ -75,21 +75,22 @@ def round_robin(instances: int, partitions: int) -> PartitionTable:
     return PartitionTable(instances, tuple(p % instances for p in range(partitions)))
 
 
-def as_bitmap(partitions: Iterable[int] | npt.NDArray[np.int64]) -> str:
-    """A set of partitions as a hexadecimal bitmap, small enough to keep in every commit."""
-    return f"{_mask(frozenset(int(p) for p in partitions)):x}"
+def packed(partitions: Iterable[int] | npt.NDArray[np.int64]) -> bytes:
+    """A set of partitions in two bytes each: an instance has few of many."""
+    ids = np.unique(np.fromiter(partitions, np.int64))
+    return ids.astype("<u2").tobytes()
 
 
-def bitmap_meets(bitmap: str, partitions: frozenset[int]) -> bool:
-    """Whether the bitmap holds any of the partitions."""
-    return int(bitmap, 16) & _mask(partitions) != 0
+def unpacked(partitions: bytes) -> npt.NDArray[np.uint16]:
+    """The partitions that were packed, in rising order."""
+    return np.frombuffer(partitions, "<u2")
 
 
 # A task asks for the same partitions once per segment.
 @lru_cache(maxsize=16)
-def _mask(partitions: frozenset[int]) -> int:
-    if not partitions:
-        return 0
-    bits = np.zeros(max(partitions) + 1, np.bool_)
-    bits[list(partitions)] = True
-    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+def as_flags(partitions: frozenset[int], of: int) -> npt.NDArray[np.bool_]:
+    """Which of so many partitions are in a set; not to be written to."""
+    flags = np.zeros(of, np.bool_)
+    flags[list(partitions)] = True
+    flags.flags.writeable = False
+    return flags

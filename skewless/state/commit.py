@@ -8,10 +8,11 @@ from skewless.errors import SkewlessError
 from skewless.routing.route import Route
 from skewless.state.naming import COMMITS, commit_name, own_files
 from skewless.state.sealed import DamagedError, UnsealedError, seal, unseal
+from skewless.state.manifest import Manifest, StoredSegments, write_manifest
 from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, Storage
 
-FORMAT = 3
+FORMAT = 4
 # Replaying a batch needs the commit before it, so two commits are kept whole. Older commit files
 # stay for a while as the record of progress, without their segments.
 KEPT_WHOLE = 2
@@ -32,21 +33,21 @@ class OperatorState:
     planner: dict[str, Any] = field(default_factory=dict)  # opaque: belongs to the policy
 
     def to_json(self) -> dict[str, Any]:
+        """All but the segments, which manifests describe."""
         return {
             "route": self.route.to_json(),
             "maxTimeUs": self.max_time_us,
             "watermarkUs": self.watermark_us,
-            "segments": [s.to_json() for s in self.segments],
             "planner": self.planner,
         }
 
     @staticmethod
-    def from_json(record: dict[str, Any]) -> "OperatorState":
+    def from_json(record: dict[str, Any], segments: Iterable[Segment] = ()) -> "OperatorState":
         return OperatorState(
             route=Route.from_json(record["route"]),
             max_time_us=record["maxTimeUs"],
             watermark_us=record["watermarkUs"],
-            segments=tuple(Segment.from_json(s) for s in record["segments"]),
+            segments=tuple(segments),
             planner=record["planner"],
         )
 
@@ -63,34 +64,66 @@ class Commit:
     def segment_names(self) -> set[str]:
         return {s.name for o in self.operators for s in o.segments}
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "batch": self.batch,
-            "fingerprint": self.fingerprint,
-            "operators": [o.to_json() for o in self.operators],
-            "progress": self.progress,
-        }
 
-    @staticmethod
-    def from_json(record: dict[str, Any]) -> "Commit":
-        return Commit(
-            batch=record["batch"],
-            fingerprint=record["fingerprint"],
-            operators=tuple(OperatorState.from_json(o) for o in record["operators"]),
-            progress=record["progress"],
-        )
-
-
-@dataclass(frozen=True)
 class CommitLog:
-    """The commits of a state directory."""
+    """The commits of a state directory, and the manifests that describe their segments."""
 
-    storage: Storage
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        # Of every segment that a manifest describes: which one, and where in it.
+        self._places: dict[str, tuple[Manifest, int]] = {}
+        self._sizes: dict[str, int] = {}  # segments in a manifest
 
     def publish(self, commit: Commit) -> None:
         """Makes a commit real, in one atomic step; a replayed batch replaces its own."""
-        self.storage.write_bytes(_name(commit.batch), seal(commit.to_json()))
+        operators = []
+        for number, state in enumerate(commit.operators):
+            stored = self.stored(state.segments, commit.batch, number)
+            operators.append({**state.to_json(), "manifests": stored.manifests})
+        record = {
+            "format": FORMAT,
+            "batch": commit.batch,
+            "fingerprint": commit.fingerprint,
+            "operators": operators,
+            "progress": commit.progress,
+        }
+        self.storage.write_bytes(_name(commit.batch), seal(record))
+
+    def stored(self, segments: Sequence[Segment], batch: int, operator: int) -> StoredSegments:
+        """Segments by the manifests that describe them; a new one for those that none describes."""
+        new = [s for s in segments if s.name not in self._places]
+        if new:
+            name = f"{BatchNames(batch, operator, uuid.uuid4().hex[:12]).folder}.arrow"
+            self._learn(write_manifest(self.storage, name, new), [s.name for s in new])
+        live: dict[str, list[int]] = {}
+        found: dict[str, Manifest] = {}
+        for segment in segments:
+            manifest, place = self._places[segment.name]
+            found[manifest.name] = manifest
+            live.setdefault(manifest.name, []).append(place)
+        named = []
+        for name, places in live.items():
+            flags = np.zeros(self._sizes[name], np.bool_)
+            flags[places] = True
+            named.append(Manifest.of(name, found[name].checksum, flags))
+        return StoredSegments(self.storage, tuple(named))
+
+    def forget(self, segments: Iterable[str]) -> set[str]:
+        """Segments that no commit needs any more; gives the manifests that describe no other."""
+        left: dict[str, int] = {}
+        gone = [self._places.pop(name)[0].name for name in segments if name in self._places]
+        if not gone:
+            return set()
+        for manifest, _ in self._places.values():
+            left[manifest.name] = left.get(manifest.name, 0) + 1
+        empty = {name for name in gone if name not in left}
+        for name in empty:
+            self._sizes.pop(name, None)
+        return empty
+
+    def _learn(self, manifest: Manifest, names: Sequence[str]) -> None:
+        self._sizes[manifest.name] = len(names)
+        self._places.update({name: (manifest, place) for place, name in enumerate(names)})
 
     def batches(self) -> list[int]:
         """The batches that have a commit, in order."""
@@ -107,12 +140,33 @@ class CommitLog:
                 "start over with a new checkpointLocation"
             )
         try:
-            commit = Commit.from_json(record)
+            commit = Commit(
+                batch=record["batch"],
+                fingerprint=record["fingerprint"],
+                operators=tuple(
+                    OperatorState.from_json(o, self._segments(o["manifests"]))
+                    for o in record["operators"]
+                ),
+                progress=record["progress"],
+            )
+        except StateError:
+            raise
         except (KeyError, TypeError, ValueError) as failure:
             raise self._unreadable(batch, failure) from failure
         if commit.batch != batch:
             raise self._unreadable(batch, ValueError(f"it is that of batch {commit.batch}"))
         return commit
+
+    def _segments(self, manifests: Sequence[Any]) -> list[Segment]:
+        found: list[Segment] = []
+        for record in manifests:
+            manifest = Manifest.from_json(record)
+            whole = Manifest(manifest.name, manifest.checksum)
+            described = list(StoredSegments(self.storage, (whole,)))
+            self._learn(whole, [s.name for s in described])
+            flags = manifest.flags(len(described)).tolist()
+            found += [s for s, is_live in zip(described, flags, strict=True) if is_live]
+        return found
 
     def record(self, batch: int) -> dict[str, Any] | None:
         """What a commit file holds, its checksum compared; None where there is none."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from skewless.state.naming import DROPPED
+from skewless.state.naming import DROPPED, folder_of
 from skewless.state.storage import Storage
 
 # The columns of a file. A row is one column, so its own columns may have any name.
@@ -28,11 +28,11 @@ def write_dropped(
     with pa.ipc.new_file(memory, batch.schema) as file:
         file.write_batch(batch)
     content = memory.getvalue()
-    storage.write(f"{DROPPED}/{name}", lambda out: out.write(content))
+    storage.write(f"{DROPPED}/{folder_of(name)}/{name}", lambda out: out.write(content))
     return DroppedFile(name, side, batch.num_rows)
 
 
 def read_dropped(storage: Storage, name: str) -> pa.RecordBatch:
     """The rows of a file: why each was dropped, and the row itself."""
-    with pa.ipc.open_file(storage.read_mapped(f"{DROPPED}/{name}")) as file:
+    with pa.ipc.open_file(storage.read_mapped(f"{DROPPED}/{folder_of(name)}/{name}")) as file:
         return file.get_batch(0)

@@ -9,14 +9,17 @@ COMMITS = "commits"
 SEGMENTS = "segments"
 REPORTS = "reports"
 DROPPED = "dropped"
+MANIFESTS = "manifests"
+# Where tasks write: every attempt at a batch has a folder of its own in each of them.
+BY_ATTEMPT = (SEGMENTS, REPORTS, DROPPED)
 
-_STEM = r"b(?P<batch>[0-9]{12,})-o[0-9]+-[0-9a-z]+-i[0-9]{5,}"
+_ATTEMPT = re.compile(r"b(?P<batch>[0-9]{12,})-o[0-9]+-[0-9a-z]+")
 _PATTERNS = {
     COMMITS: re.compile(r"(?P<batch>[0-9]{12,})\.json"),
-    SEGMENTS: re.compile(rf"{_STEM}-[0-9a-z-]+\.arrow"),
-    REPORTS: re.compile(rf"{_STEM}\.json"),
-    DROPPED: re.compile(rf"{_STEM}-[0-9a-z-]+\.arrow"),
+    MANIFESTS: re.compile(rf"{_ATTEMPT.pattern}\.arrow"),
+    **dict.fromkeys(BY_ATTEMPT, _ATTEMPT),
 }
+_INSTANCE = re.compile(r"i([0-9]{5,})\.json")
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,36 @@ class BatchNames:
     operator: int
     attempt: str
 
+    @property
+    def folder(self) -> str:
+        """Where the tasks of the attempt write, in each of the folders of BY_ATTEMPT."""
+        return f"b{self.batch:012d}-o{self.operator}-{self.attempt}"
+
     def segment(self, instance: int, side: str, part: str) -> str:
-        return f"{self._stem(instance)}-{side}-{part}.arrow"
+        return f"{self.folder}-i{instance:05d}-{side}-{part}.arrow"
 
     def report(self, instance: int) -> str:
-        return f"{self._stem(instance)}.json"
+        """Where a report is, below its directory."""
+        return f"{self.folder}/i{instance:05d}.json"
 
-    def _stem(self, instance: int) -> str:
-        return f"b{self.batch:012d}-o{self.operator}-{self.attempt}-i{instance:05d}"
+
+def instance_of(report: str) -> int | None:
+    """The instance whose report has this name; None: the file is somebody else's.
+
+    >>> instance_of("i00007.json"), instance_of(".DS_Store")
+    (7, None)
+    """
+    found = _INSTANCE.fullmatch(report)
+    return None if found is None else int(found[1])
+
+
+def folder_of(segment: str) -> str:
+    """The folder of a segment or of a file of dropped rows, by its name.
+
+    >>> folder_of(BatchNames(7, 0, "a").segment(3, "left", "0000"))
+    'b000000000007-o0-a'
+    """
+    return segment.partition("-i")[0]
 
 
 def commit_name(batch: int) -> str:
@@ -47,19 +72,19 @@ def commit_name(batch: int) -> str:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A file that Skewless has written, or was writing when it died."""
+    """A file or folder that Skewless has written, or was writing when it died."""
 
     batch: int
     is_temporary: bool
 
 
 def recognise(directory: str, name: str) -> OwnFile | None:
-    """What a file of a directory is; None for one that somebody else has put there.
+    """What a file or folder of a directory is; None for one that somebody else has put there.
 
-    Such a file is never read and never deleted: a filesystem (`.nfs0001`), a desktop (`.DS_Store`)
+    Such a thing is never read and never deleted: a filesystem (`.nfs0001`), a desktop (`.DS_Store`)
     or a person may have its reasons.
 
-    >>> recognise(REPORTS, BatchNames(7, 0, "a").report(3))
+    >>> recognise(REPORTS, BatchNames(7, 0, "a").folder)
     OwnFile(batch=7, is_temporary=False)
     >>> recognise(REPORTS, ".DS_Store")
     """
@@ -69,8 +94,9 @@ def recognise(directory: str, name: str) -> OwnFile | None:
 
 
 def own_files(storage: Storage, directory: str) -> dict[str, OwnFile]:
-    """The files of a directory that are ours, by name."""
-    found = {name: recognise(directory, name) for name in storage.list(directory)}
+    """The files of a directory that are ours, or its folders, by name."""
+    listed = storage.folders(directory) if directory in BY_ATTEMPT else storage.list(directory)
+    found = {name: recognise(directory, name) for name in listed}
     return {name: file for name, file in found.items() if file is not None}
 
 

@@ -1,5 +1,6 @@
 """Segments: immutable Arrow files of one side's rows, sorted by (hash, time)."""
 
+import base64
 import zlib
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,8 +10,8 @@ import pyarrow as pa
 
 from skewless.errors import bad_argument
 from skewless.kernels.runs import SortedRun
-from skewless.routing.partitions import as_bitmap, bitmap_meets, partition_of
-from skewless.state.naming import SEGMENTS, is_plain_name
+from skewless.routing.partitions import as_flags, packed, partition_of, unpacked
+from skewless.state.naming import SEGMENTS, folder_of, is_plain_name
 from skewless.state.storage import MissingFileError, StateError, Storage
 
 HASH_COLUMN = "h"
@@ -39,27 +40,33 @@ class Segment:
     min_time_us: int
     max_time_us: int
     bulk_time_us: int  # nine rows of ten are not newer
-    partitions: str  # bitmap of the partitions that have rows here
+    partitions: bytes  # those that have rows here, packed
+    of_partitions: int  # how many there were when it was written
     mixed_keys: bool
     checksum: int  # CRC-32 of the file
-    marks: str | None = None  # file of match marks, for joins that must know who never matched
 
     def __post_init__(self) -> None:
-        for field, name in (("name", self.name), ("marks", self.marks)):
-            # A record that names a file elsewhere must not make us read it.
-            if not is_plain_name(name) and (field, name) != ("marks", None):
-                raise bad_argument(field, name, "the name of a file, without a folder")
+        # A record that names a file elsewhere must not make us read it.
+        if not is_plain_name(self.name):
+            raise bad_argument("name", self.name, "the name of a file, without a folder")
 
-    def meets(self, partitions: frozenset[int]) -> bool:
-        """Whether any row may be of these partitions."""
-        return bitmap_meets(self.partitions, partitions)
+    @property
+    def path(self) -> str:
+        """Where its file is in the state directory."""
+        return f"{SEGMENTS}/{folder_of(self.name)}/{self.name}"
+
+    def meets(self, partitions: frozenset[int], of: int) -> bool:
+        """Whether any row may be of these partitions, of so many."""
+        if of != self.of_partitions:
+            return bool(partitions)  # keys were dealt out in another way when it was written
+        return bool(as_flags(partitions, of)[unpacked(self.partitions)].any())
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "partitions": base64.b64encode(self.partitions).decode()}
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> "Segment":
-        return Segment(**record)
+        return Segment(**{**record, "partitions": base64.b64decode(record["partitions"])})
 
 
 def write_segment(
@@ -82,7 +89,7 @@ def write_segment(
     with pa.ipc.new_file(memory, batch.schema, options=_OPTIONS) as file:
         file.write_batch(batch)
     content = memory.getvalue()
-    storage.write(f"{SEGMENTS}/{name}", lambda out: out.write(content))
+    storage.write(f"{SEGMENTS}/{folder_of(name)}/{name}", lambda out: out.write(content))
     present = np.unique(partition_of(run.hashes, partitions))
     bulk = int(_BULK_SHARE * (len(run) - 1))
     return Segment(
@@ -97,7 +104,8 @@ def write_segment(
         min_time_us=int(run.times.min()),
         max_time_us=int(run.times.max()),
         bulk_time_us=int(np.partition(run.times, bulk)[bulk]),
-        partitions=as_bitmap(present),
+        partitions=packed(present),
+        of_partitions=partitions,
         mixed_keys=run.mixed_keys,
         checksum=zlib.crc32(content),
     )
@@ -105,7 +113,7 @@ def write_segment(
 
 def open_segment(storage: Storage, segment: Segment, time_column: str) -> SortedRun:
     """Maps a segment into memory; nothing is copied when the storage is local."""
-    name = f"{SEGMENTS}/{segment.name}"
+    name = segment.path
     try:
         content = storage.read_mapped(name)
     except MissingFileError as failure:

@@ -3,9 +3,11 @@
 import contextlib
 import errno
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -13,6 +15,9 @@ from pyarrow import fs
 from skewless.errors import SkewlessError
 from skewless.state.location import absolute_location, open_location
 
+_Result = TypeVar("_Result")
+# Requests to an object store that are under way at a time.
+_REQUESTS_AT_ONCE = 32
 TEMPORARY = ".tmp-"  # follows the name of a file while it is written
 
 
@@ -92,6 +97,10 @@ class Storage:
             content: bytes = file.read()
             return content
 
+    def read_all(self, names: Sequence[str]) -> list[bytes]:
+        """Several files at once; where each is a round trip, they are read side by side."""
+        return self._each(self.read_bytes, names)
+
     def read_mapped(self, name: str) -> pa.Buffer:
         """A whole file: memory-mapped when local, read otherwise."""
         with self._naming(name, "read"):
@@ -129,6 +138,21 @@ class Storage:
         """Removes a file; one that is gone already is fine."""
         with contextlib.suppress(FileNotFoundError), self._naming(name, "delete"):
             self._opened[0].delete_file(self.path(name))
+
+    def delete_all(self, names: Sequence[str]) -> None:
+        """Removes several files at once; those that are gone already are fine."""
+        self._each(self.delete, names)
+
+    def delete_folder(self, name: str) -> None:
+        """Removes a folder and all that is in it, in one request where the filesystem has one."""
+        with contextlib.suppress(FileNotFoundError), self._naming(name, "delete"):
+            self._opened[0].delete_dir(self.path(name))
+
+    def _each(self, do: Callable[[str], _Result], names: Sequence[str]) -> list[_Result]:
+        if self.is_local or len(names) < 2:
+            return [do(name) for name in names]
+        with ThreadPoolExecutor(min(len(names), _REQUESTS_AT_ONCE)) as pool:
+            return list(pool.map(do, names))
 
     @contextlib.contextmanager
     def _naming(self, name: str, verb: str) -> Iterator[None]:
