@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import PerBatchWarning, SkewlessError, StateGrowsWarning
+from skewless.errors import LateRowsWarning, PerBatchWarning, SkewlessError, StateGrowsWarning
 
 if TYPE_CHECKING:
     from skewless.operators.join.call import join
@@ -36,6 +36,7 @@ __all__ = [
     "FastJoin",
     "Hash",
     "JoinMatrix",
+    "LateRowsWarning",
     "LeastWork",
     "LsStream",
     "MinMig",

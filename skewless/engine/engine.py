@@ -215,7 +215,8 @@ class Engine:
             ],
             "durationMs": duration_ms,
         }
-        duration_ms["plan"] = round(1e3 * (time.perf_counter() - started), 3)
+        planned_ms = duration_ms.get("plan", 0.0) + 1e3 * (time.perf_counter() - started)
+        duration_ms["plan"] = round(planned_ms, 3)
         states = tuple(after.state for after in settled)
         commit = Commit(attempt.batch, self._fingerprint, states, progress)
         self.faults.reach("before_commit", attempt.batch)

@@ -1,12 +1,13 @@
 """Dead letters: late and bad rows, written as parquet for somebody to look at, exactly once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from skewless.engine.chunks import Limits, bounded
 from skewless.engine.columns import INSTANCE
 from skewless.runtime.dispatch import run_emission
 from skewless.runtime.sinks import BATCH_COLUMN, FileSink
@@ -33,7 +34,7 @@ def dead_letter_columns(topology: Topology) -> tuple[T.StructType, Places]:
     Columns of equal name and type are shared. A column whose name is taken gets the name of its
     input as a suffix, and if that is taken, too, the number of the operator.
     """
-    taken: dict[str, T.DataType | None] = {BATCH_COLUMN: None, **dict.fromkeys(_OURS.names)}
+    taken: dict[str, T.StructField | None] = {BATCH_COLUMN: None, **dict.fromkeys(_OURS.names)}
     fields = list(_OURS.fields)
     places: dict[tuple[int, str], dict[str, str]] = {}
     for number, node in enumerate(topology.nodes):
@@ -43,31 +44,43 @@ def dead_letter_columns(topology: Topology) -> tuple[T.StructType, Places]:
                 kind = column.dataType
                 if isinstance(kind, T.NullType):
                     kind = T.StringType()  # parquet has no column without a type
-                name = _free_name(column.name, kind, (side, f"{side}_{number}"), taken)
-                if name.lower() not in taken:
-                    fields.append(T.StructField(name, kind))
-                    taken[name.lower()] = kind
-                place[column.name] = name
+                own = T.StructField(column.name, kind)
+                shared = _shared(own, (side, f"{side}_{number}"), taken, set(place.values()))
+                if shared.name.lower() not in taken:
+                    fields.append(shared)
+                    taken[shared.name.lower()] = shared
+                place[column.name] = shared.name
     return T.StructType(fields), places
 
 
-def _free_name(
-    name: str, kind: T.DataType, suffixes: Sequence[str], taken: Mapping[str, T.DataType | None]
-) -> str:
-    candidates = [name, *(f"{name}_{suffix}" for suffix in suffixes)]
+def _shared(
+    own: T.StructField,
+    suffixes: Sequence[str],
+    taken: Mapping[str, T.StructField | None],
+    used: Collection[str],
+) -> T.StructField:
+    """The field for a column of an input: one that is there already, or a new one.
+
+    Names are told apart as Spark does, whatever their case. No two columns of an input share one.
+    """
+    names = [own.name, *(f"{own.name}_{suffix}" for suffix in suffixes)]
     while True:
-        for candidate in candidates:
-            if candidate.lower() not in taken or taken[candidate.lower()] == kind:
-                return candidate
-        candidates = [f"{candidates[-1]}_"]
+        for name in names:
+            found = taken.get(name.lower())
+            if name.lower() not in taken:
+                return T.StructField(name, own.dataType)
+            if found is not None and found.dataType == own.dataType and found.name not in used:
+                return found
+        names = [f"{names[-1]}_"]
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Reads files of dropped rows in Python workers, one file for each row of its input."""
+    """Reads files of dropped rows in Python workers: its share for each row of its input."""
 
     storage: Storage
     files: tuple[tuple[int, DroppedFile], ...]
+    shares: int
     places: Places
     schema: pa.Schema
 
@@ -76,10 +89,11 @@ class _Reading:
     ) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(INSTANCE).to_pylist():
-                yield self._letters(*self.files[number])
+                for operator, file in self.files[number :: self.shares]:
+                    for stored in bounded(read_dropped(self.storage, file.name), Limits()):
+                        yield self._letters(operator, file, stored)
 
-    def _letters(self, operator: int, file: DroppedFile) -> pa.RecordBatch:
-        stored = read_dropped(self.storage, file.name)
+    def _letters(self, operator: int, file: DroppedFile, stored: pa.RecordBatch) -> pa.RecordBatch:
         count = stored.num_rows
         columns = {
             REASON: stored.column(REASON),
@@ -105,6 +119,7 @@ class DeadLetters:
     path: str
     storage: Storage
     topology: Topology
+    cores: int
     _started: bool = field(default=False, init=False)
 
     def write(
@@ -125,5 +140,6 @@ class DeadLetters:
         schema, places = dead_letter_columns(self.topology)
         if not files:
             return session.createDataFrame([], schema)
-        reading = _Reading(self.storage, tuple(files), places, arrow_schema(schema))
-        return run_emission(session, reading, len(files), schema)
+        shares = min(len(files), self.cores)
+        reading = _Reading(self.storage, tuple(files), shares, places, arrow_schema(schema))
+        return run_emission(session, reading, shares, schema)

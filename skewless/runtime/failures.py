@@ -8,6 +8,7 @@ import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
 
@@ -44,6 +45,15 @@ class QueryFailure(StreamingQueryException):
 
     def getCondition(self) -> str | None:  # noqa: N802 - Spark's name
         return self.original.getCondition()
+
+    def getSqlState(self) -> str | None:  # noqa: N802 - Spark's name
+        return self.original.getSqlState()
+
+    def getMessageParameters(self) -> dict[str, str] | None:  # noqa: N802 - Spark's name
+        return self.original.getMessageParameters()
+
+    def getQueryContext(self) -> Any:  # noqa: N802 - Spark's name
+        return self.original.getQueryContext()
 
     def getMessage(self) -> str:  # noqa: N802 - Spark's name
         return str(self)

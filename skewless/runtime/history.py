@@ -52,9 +52,15 @@ class History:
 
     def latest(self, count: int) -> list[dict[str, Any]]:
         """The last records, oldest first."""
-        batches = self._log.batches() if self._kept is None else sorted(self._kept)
+        batches = self._log.batches()
+        if self._kept is not None:  # also where the folder has gone while it was listed
+            batches = sorted(self._kept)
         found = [self.progress(batch) for batch in batches[-count:]]
         return [told for told in found if told is not None]
+
+    def keep(self) -> None:
+        """Leaves a temporary checkpoint where it is until Python ends."""
+        self._temporary = None
 
     def close(self) -> None:
         """Called when the query has ended: a temporary checkpoint goes."""

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from skewless.errors import SkewlessError, bad_argument
+from skewless.runtime.topology import Node
 from skewless.runtime.types import WATERMARK, arrow_carries
 
 
@@ -71,8 +72,9 @@ def is_case_sensitive(session: SparkSession) -> bool:
 
 def refuse_updates(argument: str, frame: Any) -> None:
     """Refuses a stream whose rows replace earlier ones as the input of an operator with state."""
+    # A DataFrame has an attribute for every column, and one may be called `node`.
     node = getattr(frame, "node", None)
-    if node is not None and not node.appends:
+    if isinstance(node, Node) and not node.appends:
         raise bad_argument(
             argument,
             "an aggregate whose groups never end",

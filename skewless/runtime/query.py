@@ -127,6 +127,13 @@ def _query_like(kind: type) -> type[Query]:
 def _release_at_end(query: StreamingQuery, lock: DirectoryLock, history: History) -> None:
     # A failed query, or a session that is gone: the user sees it where they wait, not here.
     with contextlib.suppress(Exception):
-        query.awaitTermination()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException:
+            pass
+        except Exception:
+            # The connection is gone, and the query may go on: its checkpoint must stay.
+            history.keep()
+            raise
     lock.release()
     history.close()

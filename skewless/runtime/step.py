@@ -95,7 +95,9 @@ class Step:
         flow.complete()
         clock.lap("complete")
         if self.dead_letters is not None:
-            self.dead_letters.write(batch.sparkSession, engine.dropped(flow.attempt), batch_id)
+            dropped_files = engine.dropped(flow.attempt)
+            clock.lap("plan")
+            self.dead_letters.write(batch.sparkSession, dropped_files, batch_id)
             clock.lap("deadLetters")
         commit = engine.finish(flow.attempt, clock.laps_ms)
         dropped = dropped_line(commit.progress)
@@ -150,7 +152,7 @@ class _Flow:
         """
         for number in reversed(range(len(self.topology.nodes) if until is None else until)):
             if self.engine.missing(self.attempt, number):
-                # Not ours: of rows that are known to be none Spark would start no task.
+                # Not ours: Spark starts no task for an empty plan.
                 _consume(self._tasks(self.topology.nodes[number], number, plan_is_ours=False))
 
     def _emission(self, node: Node, number: int) -> DataFrame:

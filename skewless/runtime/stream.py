@@ -74,10 +74,10 @@ class Stream:
         return self._applied("selectExpr", lambda frame: frame.selectExpr(*expr))
 
     def filter(self, condition: Column | str) -> "Stream":
-        return self._applied("filter", lambda frame: frame.filter(condition))
+        return self._applied("", lambda frame: frame.filter(condition))
 
     def where(self, condition: Column | str) -> "Stream":
-        return self._applied("where", lambda frame: frame.where(condition))
+        return self._applied("", lambda frame: frame.where(condition))
 
     def withColumn(self, colName: str, col: Column) -> "Stream":  # noqa: N802 - Spark's names
         return self._applied("withColumn", lambda frame: frame.withColumn(colName, col))

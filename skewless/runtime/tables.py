@@ -1,6 +1,5 @@
 """Results that go to a table of the catalog: found or created, and appended to batch by batch."""
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,11 +11,11 @@ from skewless.runtime.dispatch import quoted
 from skewless.runtime.inputs import is_case_sensitive
 from skewless.runtime.refusals import refuse_unknown_format
 from skewless.runtime.sinks import FILE_FORMATS, TEMPORARY_CHECKPOINT
-from skewless.state.storage import MissingFileError, Storage
+from skewless.state.identity import identify
+from skewless.state.storage import Storage
 
 _DEFAULT_SOURCE = "spark.sql.sources.default"
 _DELTA = "delta"
-_WRITER = "table-writer"  # the file that holds the name under which a query writes to its table
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class TableSink:
         if not self.exists:
             self._create(session)
         reader = session if isinstance(session, SparkSession) else None
-        return replace(self, exists=True, writer=_writer(storage), reader=reader)
+        return replace(self, exists=True, writer=f"skewless-{identify(storage)}", reader=reader)
 
     def write(self, result: DataFrame, batch: int) -> None:
         if self.source == _DELTA:
@@ -131,13 +130,3 @@ def _source_of(name: str, session: SparkSession) -> str:
     # Columns come first, and one of them may have this name, too.
     found = [row["data_type"] for row in told if row["col_name"] == "Provider"]
     return found[-1].lower() if found else ""
-
-
-def _writer(storage: Storage) -> str:
-    """A name that the checkpoint keeps, and another checkpoint does not have."""
-    try:
-        return storage.read_bytes(_WRITER).decode()
-    except MissingFileError:
-        name = f"skewless-{uuid.uuid4().hex}"
-        storage.write_bytes(_WRITER, name.encode())
-        return name

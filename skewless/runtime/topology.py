@@ -80,7 +80,7 @@ class Node:
 
     @property
     def timing(self) -> "Node | None":
-        """The operator whose watermark that of the result follows; None: its rows tell."""
+        """The upstream operator whose watermark the output inherits; None: its rows tell."""
         if not self.keeps_time:
             return self
         (child,) = self.children

@@ -39,7 +39,7 @@ from skewless.runtime.sinks import (
 from skewless.runtime.step import Step
 from skewless.runtime.tables import TableSink, table_sink
 from skewless.runtime.topology import Topology, with_whole_rows
-from skewless.runtime.workers import require_able_workers
+from skewless.runtime.workers import is_local, require_able_workers
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
 from skewless.state.location import check_shared
@@ -245,8 +245,26 @@ class StreamWriter:
         if bad_rows not in _BAD_ROWS:
             raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
         require_able_workers(stream.session)
-        temporary = temporary_checkpoint() if lasting is None else None
-        checkpoint = self._placed("checkpointLocation", lasting or str(temporary))
+        if lasting is not None:
+            return self._run(sink, topology, own, lasting, None)
+        temporary = temporary_checkpoint()
+        try:
+            return self._run(sink, topology, own, temporary, temporary)
+        except BaseException:
+            discard(temporary)
+            raise
+
+    def _run(
+        self,
+        sink: Sink,
+        topology: Topology,
+        own: dict[str, str | None],
+        location: str,
+        temporary: str | None,
+    ) -> Query:
+        """Starts a query in a checkpoint, which goes with the query if it is temporary."""
+        stream, dead_letter_path = self._stream, own["deadletterpath"]
+        checkpoint = self._placed("checkpointLocation", location)
         state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
         storage = Storage(state).absolute()
         folders = {"checkpointLocation": checkpoint, "stateLocation": state}
@@ -272,7 +290,7 @@ class StreamWriter:
             operators=topology.operators,
             upstream=topology.upstream,
             cores=stream.cores(),
-            drop_bad_rows=bad_rows == "drop",
+            drop_bad_rows=own["badrows"] == "drop",
             keep_dropped=dead_letter_path is not None,
             faults=Faults.parse(own["skewless.faults"] or "[]"),
         )
@@ -288,8 +306,10 @@ class StreamWriter:
                 claim.hold()
             if isinstance(sink, TableSink):
                 sink = sink.opened(stream.session, storage)
-            letters = dead_letter_path and DeadLetters(dead_letter_path, storage, topology)
-            step = Step(engine, sink, topology, letters or None)
+            letters = None
+            if dead_letter_path is not None:
+                letters = DeadLetters(dead_letter_path, storage, topology, engine.cores)
+            step = Step(engine, sink, topology, letters)
             writer = topology.stream().writeStream.foreachBatch(step)
             writer = writer.option("checkpointLocation", checkpoint)
             if self._trigger:
@@ -299,8 +319,6 @@ class StreamWriter:
             query = writer.start()
         except BaseException:
             lock.release()
-            if temporary is not None:
-                discard(temporary)
             raise
         if isinstance(sink, MemorySink):
             sink.publish()  # not before: the view of another query may have the name
@@ -362,8 +380,7 @@ class StreamWriter:
         On a cluster a relative path is relative to whatever its file system says.
         """
         check_shared(option, path)
-        is_local = (self._stream.session.conf.get("spark.master", "") or "").startswith("local")
-        return Storage(path).absolute().uri if is_local else path
+        return Storage(path).absolute().uri if is_local(self._stream.session) else path
 
     def _table_sink(self, name: str, path: str | None) -> Sink:
         return table_sink(

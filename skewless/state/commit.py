@@ -6,9 +6,9 @@ from typing import Any
 
 from skewless.errors import SkewlessError
 from skewless.routing.route import Route
+from skewless.state.manifest import Manifest, StoredSegments, write_manifest
 from skewless.state.naming import COMMITS, commit_name, own_files
 from skewless.state.sealed import DamagedError, UnsealedError, seal, unseal
-from skewless.state.manifest import Manifest, StoredSegments, write_manifest
 from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, Storage
 

@@ -134,3 +134,30 @@ def test_nulls_inside_are_found_in_batches_too() -> None:
         fitted(batch, schema)
     good = pa.record_batch([pa.array([{"a": 1, "b": None}, None], NESTED)], schema=schema)
     assert fitted(good, schema) is good
+
+
+def test_money_as_fractions_fits_decimals() -> None:
+    """As people write it: what is nearest to 19.99 is 19.99."""
+    cents = np.arange(1, 100_001)
+    money = pa.record_batch({"x": cents / 100})
+    cast = fitted(money, pa.schema([("x", pa.decimal128(10, 2))]))
+    assert cast.column("x").cast(pa.string()).to_pylist()[1998] == "19.99"
+    with pytest.raises(OutputError, match=r"1\.005 does not fit the declared decimal"):
+        fitted(pa.record_batch({"x": [1.25, 1.005]}), pa.schema([("x", pa.decimal128(10, 2))]))
+
+
+@pytest.mark.parametrize(
+    ("given", "declared"),
+    [
+        (
+            pa.array([[(1, 1.5)]], pa.map_(pa.int64(), pa.float64())),
+            pa.map_(pa.int64(), pa.decimal128(5, 0)),
+        ),
+        (pa.array([[1.5, 2.0]], pa.list_(pa.float64(), 2)), pa.list_(pa.decimal128(5, 0))),
+        (pa.array([0], pa.timestamp("us")), pa.time64("us")),
+    ],
+    ids=["in a map", "in a list of fixed size", "a moment as a time of day"],
+)
+def test_no_loss_hides_at_any_depth(given, declared) -> None:
+    with pytest.raises(OutputError, match="column 'x"):
+        fitted(pa.record_batch({"x": given}), pa.schema([("x", declared)]))

@@ -96,3 +96,14 @@ def test_a_damaged_identity_is_refused(out: Path, tmp_path: Path) -> None:
 
 def test_of_a_filesystem_that_only_spark_knows_nothing_is_said(tmp_path: Path) -> None:
     start(claim("what://host/out", tmp_path / "a"))
+
+
+def test_of_two_that_start_at_once_one_is_refused(out: Path, tmp_path: Path) -> None:
+    first, second = claim(out, tmp_path / "a"), claim(out, tmp_path / "b")
+    for one in (first, second):
+        one.check()
+        one.state.make_directory("commits")
+    first.hold()
+    with pytest.raises(SkewlessError, match="belongs to the checkpoint the checkpoint at a"):
+        second.hold()
+    first.check()

@@ -1,19 +1,21 @@
 """Late and bad rows leave a trace: dead letters exactly once, samples in progress, a log line."""
 
 import logging
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 import skewless as sk
 from skewless.runtime.deadletters import dead_letter_columns
 from skewless.runtime.stream import Stream
-from skewless.runtime.topology import Topology
+from skewless.runtime.topology import Node, Topology
 from skewless.testing import POINTS, Fault, Replay
 
 SECOND = 1_000_000
@@ -60,16 +62,18 @@ EXPECTED = Counter(
 )
 
 
-def join(left_rows: DataFrame, right_rows: DataFrame) -> Stream:
-    return sk.join(
-        left_rows,
-        right_rows,
-        on=[("k", "id")],
-        time="t",
-        within="5 seconds",
-        watermark="0 seconds",
-        balance=sk.Hash(2),
-    )
+def join(left_rows: DataFrame, right_rows: DataFrame, watermark: Any = "0 seconds") -> Stream:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sk.StateGrowsWarning)
+        return sk.join(
+            left_rows,
+            right_rows,
+            on=[("k", "id")],
+            time="t",
+            within="5 seconds",
+            watermark=watermark,
+            balance=sk.Hash(2),
+        )
 
 
 def letters(spark: SparkSession, path: Path) -> Counter:
@@ -181,6 +185,53 @@ def test_columns_of_all_inputs_share_one_schema(spark, tmp_path: Path) -> None:
     assert places[0, "right"] == {"id": "id", "t": "t", "v": "v_right"}
     assert places[1, "left"]["v_right"] == "v_right", "equal name and type: one column"
     assert isinstance(schema["operator_left"].dataType, T.LongType)
+
+
+def places_of(**inputs: str) -> tuple[T.StructType, Any]:
+    """The dead letters of an operator with such inputs."""
+    schemas = {side: T.StructType.fromDDL(ddl) for side, ddl in inputs.items()}
+    nothing: Any = None
+    node = Node(nothing, (), nothing, T.StructType(), inputs=schemas)
+    return dead_letter_columns(Topology.of(node))
+
+
+def test_no_column_hides_another() -> None:
+    schema, places = places_of(left="Cell string", right="cell string")
+    assert places[0, "right"] == {"cell": "Cell"}, "one column, as Spark tells names apart"
+    schema, places = places_of(left="x int", right="x string, x_right string")
+    assert places[0, "right"] == {"x": "x_right", "x_right": "x_right_right"}
+    schema, places = places_of(left="reason string, reason_left string, batch int")
+    assert len(set(places[0, "left"].values())) == 3
+    assert len({name.lower() for name in schema.names}) == len(schema.names)
+
+
+def test_a_batch_that_is_read_twice_has_its_dead_letters_once(spark, tmp_path: Path) -> None:
+    replay = Replay(spark, tmp_path, BATCHES)
+    dead = tmp_path / "dead"
+
+    def twice(frame: DataFrame, batch: int) -> None:
+        frame.count()
+        frame.collect()
+
+    replay.start(join, function=twice, badRows="drop", deadLetterPath=str(dead)).awaitTermination()
+    assert letters(spark, dead) == EXPECTED
+
+
+def test_a_replay_that_drops_nothing_leaves_no_dead_letters_of_the_first_try(
+    spark, tmp_path: Path
+) -> None:
+    replay = Replay(spark, tmp_path, [(left((1, 100, "a")), right((1, 100, 1.0))), BATCHES[1]])
+    dead = str(tmp_path / "dead")
+    died = replay.start(join, [Fault("before_commit", 1)], badRows="drop", deadLetterPath=dead)
+    with pytest.raises(StreamingQueryException, match="SimulatedKill"):
+        died.awaitTermination()
+    assert sum(letters(spark, Path(dead)).values()) == 3
+
+    def patient(left_rows: DataFrame, right_rows: DataFrame) -> Stream:
+        return join(left_rows.where("v != 'far'"), right_rows, watermark=None)
+
+    replay.start(patient, badRows="drop", deadLetterPath=dead).awaitTermination()
+    assert spark.read.parquet(dead).count() == 0
 
 
 def test_the_folder_of_dead_letters_holds_nothing_else(spark, tmp_path: Path) -> None:

@@ -124,6 +124,10 @@ class FailedQuery:
         return self._failure
 
 
+class NoHistory:
+    def close(self) -> None: ...
+
+
 class NoLock:
     def release(self) -> None:
         pass
@@ -131,7 +135,7 @@ class NoLock:
 
 def test_a_query_raises_and_tells_the_same() -> None:
     original = StreamingQueryException(f"[STREAM_FAILED] {framed('KeyError: 5')}\n\tat java")
-    query = Query(FailedQuery(original), None, NoLock())  # type: ignore[arg-type]
+    query = Query(FailedQuery(original), NoHistory(), NoLock())  # type: ignore[arg-type]
     for asked in (query.awaitTermination, query.processAllAvailable):
         with pytest.raises(StreamingQueryException) as told:
             asked()
@@ -139,4 +143,4 @@ def test_a_query_raises_and_tells_the_same() -> None:
         printed = "".join(traceback.format_exception(told.value))
         assert "STREAM_FAILED" not in printed, "Python prints no more than the clean text"
         assert told.value.original is original  # type: ignore[attr-defined]
-    assert Query(FailedQuery(None), None, NoLock()).exception() is None  # type: ignore[arg-type]
+    assert Query(FailedQuery(None), NoHistory(), NoLock()).exception() is None  # type: ignore[arg-type]

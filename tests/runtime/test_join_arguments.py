@@ -200,3 +200,10 @@ def test_slots_are_part_of_the_fingerprint(inputs) -> None:
     assert prints[0]["right"] == prints[1]["right"]
     assert prints[0]["slots"] == {"left": {"p0": "sure"}, "right": {"p0": "given"}}
     assert prints[1]["slots"] == {"left": {"p0": "sure"}, "right": {"p1": "given"}}
+
+
+def test_columns_may_have_the_names_of_our_attributes(inputs) -> None:
+    left = inputs[0].withColumn("node", F.lit(1)).withColumn("session", F.lit(2))
+    assert {"node", "session"} <= set(
+        sk.join(left, inputs[1], watermark="1 second", **GOOD).columns
+    )

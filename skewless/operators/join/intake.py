@@ -61,7 +61,9 @@ class Intake:
         if late_until is not None:
             late = usable & (times <= late_until)
             reason = f"late: its event time is not after the watermark, {shown_time(late_until)}"
-            self.late[side] += self._drop(rows, side, home & late, reason)
+            self.late[side] += self._dropped.take(
+                side, self._layout.as_input(side, rows), home & late, reason
+            )
             usable &= ~late
         for key in self._layout.key_columns:
             if rows.column(key).null_count:
@@ -102,19 +104,10 @@ class Intake:
         return xxhash64((key.fill_null(0) if key.null_count else key).to_numpy())
 
     def _refuse(self, rows: pa.RecordBatch, side: str, bad: npt.NDArray[np.bool_]) -> None:
+        shown = self._layout.as_input(side, rows)
         if bad.any() and not self._drop_bad_rows:
-            raise bad_time(f"the {side} input", self._layout.as_input(side, rows), bad)
-        self.bad_rows[side] += self._drop(rows, side, bad, f"bad row: {BAD_TIME}")
-
-    def _drop(
-        self, rows: pa.RecordBatch, side: str, chosen: npt.NDArray[np.bool_], reason: str
-    ) -> int:
-        """Leaves a trace of rows that go no further; gives how many they are."""
-        count = int(chosen.sum())
-        if count:
-            dropped = self._layout.as_input(side, rows).filter(pa.array(chosen))
-            self._dropped.add(side, dropped, reason)
-        return count
+            raise bad_time(f"the {side} input", shown, bad)
+        self.bad_rows[side] += self._dropped.take(side, shown, bad, f"bad row: {BAD_TIME}")
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -120,6 +120,7 @@ class _Execution:
                 self._earlier_replicas[side].append(arrived.replicas[side])
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
+        self._dropped.close(instance)
         replaced = self._merge(instance)
         write_report(task.storage, task.names.report(instance), self._report(instance, replaced))
 

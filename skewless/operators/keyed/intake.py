@@ -87,7 +87,8 @@ class Intake:
         late = self._late(times)
         if late is not None:
             late &= usable
-            self.late += self._drop(columns, late, self._late_reason)
+            shown = self._layout.as_input(columns)
+            self.late += self._dropped.take(INPUT, shown, late, self._late_reason)
             usable &= ~late
         if self._drop_null_keys:
             null = usable & self._any_null_key(columns)
@@ -116,9 +117,10 @@ class Intake:
         return None if closing is None else closing <= closed
 
     def _refuse(self, columns: pa.RecordBatch, bad: Mask) -> None:
+        shown = self._layout.as_input(columns)
         if bad.any() and not self._drop_bad_rows:
-            raise bad_time("the input", self._layout.as_input(columns), bad)
-        self.bad_rows += self._drop(columns, bad, f"bad row: {BAD_TIME}")
+            raise bad_time("the input", shown, bad)
+        self.bad_rows += self._dropped.take(INPUT, shown, bad, f"bad row: {BAD_TIME}")
 
     @property
     def _late_reason(self) -> str:
@@ -126,14 +128,6 @@ class Intake:
         if self._lifetimes.window is None:
             return f"late: its event time is not after the watermark, {mark}"
         return f"late: its window ends at or before the watermark, {mark}"
-
-    def _drop(self, columns: pa.RecordBatch, chosen: Mask, reason: str) -> int:
-        """Leaves a trace of rows that go no further; gives how many they are."""
-        count = int(chosen.sum())
-        if count:
-            rows = self._layout.as_input(columns).filter(pa.array(chosen))
-            self._dropped.add(INPUT, rows, reason)
-        return count
 
     def _any_null_key(self, columns: pa.RecordBatch) -> Mask:
         null = np.zeros(columns.num_rows, np.bool_)

@@ -94,4 +94,5 @@ class KeyedTask:
         assert instance is not None, "an empty instance is told which one it is"
         yield from work.finish(instance)
         ledger.merge(instance, self.merges, work.combine)
+        dropped.close(instance)
         ledger.close(instance, intake, dropped)

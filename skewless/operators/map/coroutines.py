@@ -189,15 +189,16 @@ class CoroutineCalls:
         loop = asyncio.get_running_loop()
         work = loop.create_task(self._once(call))
         call.tasks.add(work)
-        left = limit_s
+        left, granted = limit_s, 0.0
         while left > 0:
             due = loop.time() + left
             await asyncio.wait([work], timeout=left)
             if work.done():
                 call.tasks.discard(work)
                 return await work
-            # Not this call's time: others held up the loop.
-            late = loop.time() - due
+            # Not this call's time: others held up the loop. At most as much again is granted.
+            late = min(loop.time() - due, limit_s - granted)
+            granted += late
             left = late if late > _HELD_UP_S else 0.0
         work.cancel()
         await asyncio.wait([work], timeout=self._grace_s)

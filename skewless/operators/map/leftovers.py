@@ -7,14 +7,16 @@ itself, or the process does.
 import asyncio
 import threading
 
+_lock = threading.Lock()
 _threads: list[threading.Thread] = []
 # Held, so that Python does not complain of tasks that nobody waits for.
 _loops: list[asyncio.AbstractEventLoop] = []
 
 
 def leave_thread(thread: threading.Thread) -> None:
-    _threads[:] = [other for other in _threads if other.is_alive()]
-    _threads.append(thread)
+    with _lock:
+        _threads[:] = [other for other in _threads if other.is_alive()]
+        _threads.append(thread)
 
 
 def leave_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -96,10 +96,8 @@ class _Execution:
             self._output_rows += result.num_rows
             if result.num_rows:
                 yield result
-            if self._instance is not None:
-                self._dropped.flush(self._instance)
         assert self._instance is not None, "an empty instance is told which one it is"
-        self._dropped.flush(self._instance)
+        self._dropped.close(self._instance)
         write_report(task.storage, task.names.report(self._instance), self._report(self._instance))
 
     def _unpacked(
@@ -235,9 +233,10 @@ class _Execution:
         """Drops the row, or stops the batch."""
         self._bad_rows += 1
         if self._task.drop_bad_rows:
-            if self._dropped.wants_more:
-                rows = pa.RecordBatch.from_pylist([row.values], self._input)
-                self._dropped.add(INPUT, rows, f"bad row: {_reason(failure)}")
+            assert self._input is not None, "a row came in with others of its kind"
+            self._dropped.take_row(INPUT, row.values, self._input, f"bad row: {_reason(failure)}")
+            if self._instance is not None:
+                self._dropped.flush(self._instance)
             return
         tries = self._task.function.retries + 1
         often = ""
