@@ -21,7 +21,7 @@ from skewless.planning.policy import PartitionPolicy, Policy
 from skewless.planning.resize import resized, resized_splits
 from skewless.planning.scaling import scaled, wanted
 from skewless.planning.snapshot import HotKey, Loads, Snapshot
-from skewless.routing.partitions import as_bitmap, partition_of
+from skewless.routing.partitions import partition_of, unpacked
 from skewless.routing.route import Route
 from skewless.routing.splits import Split
 from skewless.state.commit import OperatorState
@@ -146,17 +146,13 @@ def adopt(policy: AnyPolicy, fresh: Route, state: OperatorState, cores: int) -> 
     if today == before and count == route.instances:
         return state
     balance = Balance.from_json(state.planner["balance"])
-    segments = state.segments
     same_but_for_instances = {**today, "instances": None} == {**before, "instances": None}
     if same_but_for_instances and route.kind == "table" and count <= route.partitions:
         route, balance = _resized(route, balance, count)
     else:
-        if fresh.partitions != route.partitions:
-            everywhere = as_bitmap(range(fresh.partitions))
-            segments = tuple(replace(s, partitions=everywhere) for s in segments)
         route, balance = fresh, Balance.initial(fresh.instances)
     planner = {**state.planner, "policy": today, "balance": balance.to_json(), "round": None}
-    return replace(state, route=route, segments=segments, planner=planner)
+    return replace(state, route=route, planner=planner)
 
 
 def _resized(route: Route, balance: Balance, instances: int) -> tuple[Route, Balance]:
@@ -304,15 +300,19 @@ def _stored(segments: Sequence[Segment], rows: Loads) -> Loads:
     An estimate: exact counts would make every commit several times larger, and a move copies
     nothing, so what they are needed for (the least state to read anew) is not worth that.
     """
-    partitions = len(rows)
-    stored = np.zeros(partitions)
     weight = rows + 1e-9
-    for segment in segments:
-        bits = int(segment.partitions, 16).to_bytes(partitions // 8 + 1, "little")
-        present = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[:partitions]
-        share = weight * present
-        stored += segment.rows * share / share.sum()
-    return stored
+    mine = [s for s in segments if s.of_partitions == len(rows)]
+    # Keys were dealt out in another way when the others were written: they may be anywhere.
+    foreign = sum(s.rows for s in segments) - sum(s.rows for s in mine)
+    stored: Loads = foreign * weight / weight.sum()
+    if not mine:
+        return stored
+    places = unpacked(b"".join(s.partitions for s in mine)).astype(np.int64)
+    owner = np.repeat(np.arange(len(mine)), [len(s.partitions) // 2 for s in mine])
+    whole = np.bincount(owner, weight[places], len(mine))
+    counts = np.array([s.rows for s in mine], np.float64)
+    share = (counts / np.maximum(whole, 1e-300))[owner] * weight[places]
+    return stored + np.bincount(places, share, len(rows))
 
 
 def _hot_keys(

@@ -2,12 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, cast
 
 from skewless.engine.names import operator_name
-from skewless.load.report import Report, read_report
+from skewless.load.report import Report, read_reports
 from skewless.state.commit import (
     KEPT_WHOLE,
     CheckpointError,
@@ -18,7 +19,18 @@ from skewless.state.commit import (
 )
 from skewless.state.dropped import DroppedFile
 from skewless.state.faults import Faults
-from skewless.state.naming import COMMITS, DROPPED, REPORTS, SEGMENTS, BatchNames, own_files
+from skewless.state.manifest import Segments
+from skewless.state.naming import (
+    COMMITS,
+    DROPPED,
+    MANIFESTS,
+    REPORTS,
+    SEGMENTS,
+    BatchNames,
+    folder_of,
+    instance_of,
+    own_files,
+)
 from skewless.state.storage import StateError, Storage
 
 # How many commit files stay as the record of progress, as Spark keeps its own.
@@ -40,6 +52,7 @@ class Operator(Protocol):
         storage: Storage,
         names: BatchNames,
         *,
+        segments: Segments,
         drop_bad_rows: bool,
         faults: Faults,
         keep_dropped: bool,
@@ -55,7 +68,11 @@ class Emitting(Operator, Protocol):
     @property
     def emits(self) -> bool: ...
     def emission(
-        self, before: OperatorState, after: OperatorState, storage: Storage
+        self,
+        before: OperatorState,
+        after: OperatorState,
+        storage: Storage,
+        stored: Callable[[], Segments],
     ) -> Any | None: ...
 
 
@@ -103,10 +120,12 @@ class Engine:
     faults: Faults = field(default_factory=Faults)
     upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
+    _log: CommitLog = field(init=False, repr=False)
+    # What the last commit but one needed and the last does not: the next one makes it garbage.
+    _retired: set[str] = field(default_factory=set, init=False, repr=False)
 
-    @property
-    def _log(self) -> CommitLog:
-        return CommitLog(self.storage)
+    def __post_init__(self) -> None:
+        self._log = CommitLog(self.storage)
 
     @property
     def _fingerprint(self) -> dict[str, Any]:
@@ -114,13 +133,13 @@ class Engine:
 
     def open(self) -> None:
         """Prepares the directory and refuses one that belongs to another query."""
-        directories = (COMMITS, SEGMENTS, REPORTS, *([DROPPED] if self.keep_dropped else []))
-        for directory in directories:
+        for directory in (COMMITS, MANIFESTS, SEGMENTS, REPORTS):
             self.storage.make_directory(directory)
         # Named as a report, so that recovery removes what a process that dies here leaves behind.
-        probe = f"{REPORTS}/{BatchNames(0, 0, uuid.uuid4().hex).report(0)}"
-        self.storage.write_bytes(probe, b"")
-        self.storage.delete(probe)
+        probe = BatchNames(0, 0, uuid.uuid4().hex)
+        self.storage.make_directory(f"{REPORTS}/{probe.folder}")
+        self.storage.write_bytes(f"{REPORTS}/{probe.report(0)}", b"")
+        self.storage.delete_folder(f"{REPORTS}/{probe.folder}")
         committed = self._log.batches()
         if committed:
             check_fingerprint(self._log.load(committed[-1]), self._fingerprint, self.storage.uri)
@@ -136,11 +155,15 @@ class Engine:
             zip(self.operators, before.operators, strict=True)
         ):
             names = BatchNames(batch, number, attempt)
+            for directory in self._written_by_tasks:
+                self.storage.make_directory(f"{directory}/{names.folder}")
+            segments = self._log.stored(state.segments, before.batch, number)
             state = operator.adopt(state, self.cores)
             task = operator.task(
                 state,
                 self.storage,
                 names,
+                segments=segments,
                 drop_bad_rows=self.drop_bad_rows,
                 faults=self.faults,
                 keep_dropped=self.keep_dropped,
@@ -151,10 +174,17 @@ class Engine:
     def missing(self, attempt: Attempt, operator: int = 0) -> list[int]:
         """The instances of an operator whose task has not run to its end."""
         part = attempt.parts[operator]
-        instances = range(part.state.route.instances)
-        return [
-            i for i in instances if not self.storage.exists(f"{REPORTS}/{part.names.report(i)}")
-        ]
+        there = self._reported(part)
+        return [i for i in range(part.state.route.instances) if i not in there]
+
+    def _reported(self, part: Part) -> set[int | None]:
+        """The instances that have reported, from one listing."""
+        return set(map(instance_of, self.storage.list(f"{REPORTS}/{part.names.folder}")))
+
+    @property
+    def _written_by_tasks(self) -> tuple[str, ...]:
+        """Directories in which every attempt has a folder of its own."""
+        return (SEGMENTS, REPORTS, *([DROPPED] if self.keep_dropped else []))
 
     def settle(self, attempt: Attempt, operator: int = 0) -> Settled:
         """The state of an operator after the batch, from the reports of all its tasks.
@@ -169,14 +199,13 @@ class Engine:
     def _settle(self, attempt: Attempt, operator: int) -> Settled:
         part = attempt.parts[operator]
         instances = range(part.state.route.instances)
-        found = [read_report(self.storage, part.names.report(i)) for i in instances]
-        reports = [r for r in found if r is not None]
-        if len(reports) < len(found):
-            lost = found.index(None)
+        lost = set(instances) - self._reported(part)
+        if lost:
             raise StateError(
-                f"{self.storage.path(REPORTS)}: instance {lost} left no report of "
+                f"{self.storage.path(REPORTS)}: instance {min(lost)} left no report of "
                 f"batch {attempt.batch}; is the directory shared by all executors?"
             )
+        reports = read_reports(self.storage, [part.names.report(i) for i in instances])
         given = {
             side: self.operators[above].output_watermark_us(self.settle(attempt, above).state)
             for side, above in (self.upstream[operator] if self.upstream else {}).items()
@@ -197,8 +226,9 @@ class Engine:
     def emission(self, attempt: Attempt, operator: int) -> Any | None:
         """The task that gives what the batch's new watermark has made due, if anything."""
         emitting = cast("Emitting", self.operators[operator])
-        before = attempt.parts[operator].state
-        return emitting.emission(before, self.settle(attempt, operator).state, self.storage)
+        before, after = attempt.parts[operator].state, self.settle(attempt, operator).state
+        stored = partial(self._log.stored, after.segments, attempt.batch, operator)
+        return emitting.emission(before, after, self.storage, stored)
 
     def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
         """Publishes the commit of a batch whose tasks have all reported."""
@@ -245,27 +275,56 @@ class Engine:
         for older in range(batch - KEPT_WHOLE, batch - 1):
             if older in committed:
                 kept |= self._log.load(older).segment_names()
-        for name in own_files(self.storage, SEGMENTS):
-            if name not in kept:
-                self.storage.delete(f"{SEGMENTS}/{name}")
+        folders = set(map(folder_of, kept))
+        for folder in own_files(self.storage, SEGMENTS):
+            if folder in folders:
+                self._delete_all_but(kept, folder)
+            else:
+                self.storage.delete_folder(f"{SEGMENTS}/{folder}")
         for directory in (REPORTS, DROPPED):
-            for name in own_files(self.storage, directory):
-                self.storage.delete(f"{directory}/{name}")
+            for folder in own_files(self.storage, directory):
+                self.storage.delete_folder(f"{directory}/{folder}")
         for name, file in own_files(self.storage, COMMITS).items():
             if file.is_temporary:
                 self.storage.delete(f"{COMMITS}/{name}")
+        for name in own_files(self.storage, MANIFESTS):
+            if not self._log.describes(name):
+                self.storage.delete(f"{MANIFESTS}/{name}")
+        self._retired = kept - before.segment_names()
         return before
 
+    def _delete_all_but(self, kept: set[str], folder: str) -> None:
+        """Deletes the files of a folder of segments that no commit needs.
+
+        A task run that was superseded leaves some: a retry, a second action.
+        """
+        listed = self.storage.list(f"{SEGMENTS}/{folder}")
+        gone = [name for name in listed if name not in kept and folder_of(name) == folder]
+        self.storage.delete_all([f"{SEGMENTS}/{folder}/{name}" for name in gone])
+
     def _collect_garbage(self, attempt: Attempt, commit: Commit) -> None:
-        """Deletes what neither this commit nor the one before it needs."""
-        kept = commit.segment_names() | attempt.before.segment_names()
-        for name, file in own_files(self.storage, SEGMENTS).items():
-            # Also files of superseded task runs: a retry, a second action.
-            if name not in kept and file.batch <= attempt.batch:
-                self.storage.delete(f"{SEGMENTS}/{name}")
-        for directory in (REPORTS, *([DROPPED] if self.keep_dropped else [])):
-            # Also late reports of duplicate tasks.
-            for name, file in own_files(self.storage, directory).items():
-                if file.batch <= attempt.batch:
-                    self.storage.delete(f"{directory}/{name}")
+        """Deletes what neither this commit nor the one before it needs.
+
+        The work grows with what has changed, not with what is stored.
+        """
+        now, before = commit.segment_names(), attempt.before.segment_names()
+        gone = self._retired - now
+        self._retired = before - now
+        needed = set(map(folder_of, now | before))
+        some_left: list[str] = []
+        for folder in {folder_of(name) for name in gone}:
+            if folder in needed:
+                some_left += [name for name in gone if folder_of(name) == folder]
+            else:
+                self.storage.delete_folder(f"{SEGMENTS}/{folder}")
+        self.storage.delete_all([f"{SEGMENTS}/{folder_of(n)}/{n}" for n in some_left])
+        empty = self._log.forget(gone)
+        self.storage.delete_all([f"{MANIFESTS}/{name}" for name in sorted(empty)])
+        for part in attempt.parts:
+            for directory in set(self._written_by_tasks) - {SEGMENTS}:
+                self.storage.delete_folder(f"{directory}/{part.names.folder}")
+            if part.names.folder in needed:
+                self._delete_all_but(now, part.names.folder)
+            else:
+                self.storage.delete_folder(f"{SEGMENTS}/{part.names.folder}")
         self._log.delete(attempt.batch - _PROGRESS_KEPT)

@@ -1,5 +1,6 @@
 """The report a task leaves behind: what it saw, what it did, what it cost."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -7,7 +8,7 @@ from skewless.state.dropped import DroppedFile
 from skewless.state.naming import REPORTS
 from skewless.state.sealed import seal, unseal
 from skewless.state.segment import Segment
-from skewless.state.storage import MissingFileError, StateError, Storage
+from skewless.state.storage import StateError, Storage
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Report:
     dropped_files: list[DroppedFile] = field(default_factory=list)  # or all of them
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "segments": [s.to_json() for s in self.segments]}
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> "Report":
@@ -79,13 +80,14 @@ def write_report(storage: Storage, name: str, report: Report) -> None:
     storage.write_bytes(f"{REPORTS}/{name}", seal(report.to_json()))
 
 
-def read_report(storage: Storage, name: str) -> Report | None:
-    """The report of a task, or None where the task has not run to its end."""
-    place = f"{REPORTS}/{name}"
-    try:
-        content = storage.read_bytes(place)
-    except MissingFileError:
-        return None
+def read_reports(storage: Storage, names: Sequence[str]) -> list[Report]:
+    """The reports of tasks that have run to their end, at once."""
+    places = [f"{REPORTS}/{name}" for name in names]
+    contents = storage.read_all(places)
+    return [_read(storage, at, content) for at, content in zip(places, contents, strict=True)]
+
+
+def _read(storage: Storage, place: str, content: bytes) -> Report:
     try:
         return Report.from_json(unseal(content))
     except (KeyError, TypeError, ValueError) as failure:

@@ -15,6 +15,7 @@ from skewless.errors import bad_argument
 HASH_SHIFT = 33
 SCALE_SHIFT = 31
 MAX_PARTITIONS = 65_536
+Packed = bytes
 
 
 def partition_of(hashes: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.int64]:
@@ -75,13 +76,13 @@ def round_robin(instances: int, partitions: int) -> PartitionTable:
     return PartitionTable(instances, tuple(p % instances for p in range(partitions)))
 
 
-def packed(partitions: Iterable[int] | npt.NDArray[np.int64]) -> bytes:
+def packed(partitions: Iterable[int] | npt.NDArray[np.int64]) -> Packed:
     """A set of partitions in two bytes each: an instance has few of many."""
     ids = np.unique(np.fromiter(partitions, np.int64))
     return ids.astype("<u2").tobytes()
 
 
-def unpacked(partitions: bytes) -> npt.NDArray[np.uint16]:
+def unpacked(partitions: Packed) -> npt.NDArray[np.uint16]:
     """The partitions that were packed, in rising order."""
     return np.frombuffer(partitions, "<u2")
 

@@ -1,16 +1,21 @@
 """Commits: one small file per batch that says everything needed to go on after it."""
 
 import json
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from skewless.errors import SkewlessError
 from skewless.routing.route import Route
 from skewless.state.manifest import Manifest, StoredSegments, write_manifest
-from skewless.state.naming import COMMITS, commit_name, own_files
+from skewless.state.naming import COMMITS, BatchNames, commit_name, own_files
 from skewless.state.sealed import DamagedError, UnsealedError, seal, unseal
 from skewless.state.segment import Segment
-from skewless.state.storage import MissingFileError, Storage
+from skewless.state.storage import MissingFileError, StateError, Storage
 
 FORMAT = 4
 # Replaying a batch needs the commit before it, so two commits are kept whole. Older commit files
@@ -64,6 +69,19 @@ class Commit:
     def segment_names(self) -> set[str]:
         return {s.name for o in self.operators for s in o.segments}
 
+    def to_json(self, manifests: Sequence[Sequence[Manifest]]) -> dict[str, Any]:
+        """The record of a commit; `manifests` describe the segments of each operator."""
+        return {
+            "format": FORMAT,
+            "batch": self.batch,
+            "fingerprint": self.fingerprint,
+            "operators": [
+                {**state.to_json(), "manifests": described}
+                for state, described in zip(self.operators, manifests, strict=True)
+            ],
+            "progress": self.progress,
+        }
+
 
 class CommitLog:
     """The commits of a state directory, and the manifests that describe their segments."""
@@ -73,28 +91,23 @@ class CommitLog:
         # Of every segment that a manifest describes: which one, and where in it.
         self._places: dict[str, tuple[Manifest, int]] = {}
         self._sizes: dict[str, int] = {}  # segments in a manifest
+        self._needed: Counter[str] = Counter()  # those of them that some commit needs
 
     def publish(self, commit: Commit) -> None:
         """Makes a commit real, in one atomic step; a replayed batch replaces its own."""
-        operators = []
-        for number, state in enumerate(commit.operators):
-            stored = self.stored(state.segments, commit.batch, number)
-            operators.append({**state.to_json(), "manifests": stored.manifests})
-        record = {
-            "format": FORMAT,
-            "batch": commit.batch,
-            "fingerprint": commit.fingerprint,
-            "operators": operators,
-            "progress": commit.progress,
-        }
-        self.storage.write_bytes(_name(commit.batch), seal(record))
+        manifests = [
+            self.stored(state.segments, commit.batch, number).manifests
+            for number, state in enumerate(commit.operators)
+        ]
+        self.storage.write_bytes(_name(commit.batch), seal(commit.to_json(manifests)))
 
     def stored(self, segments: Sequence[Segment], batch: int, operator: int) -> StoredSegments:
         """Segments by the manifests that describe them; a new one for those that none describes."""
         new = [s for s in segments if s.name not in self._places]
         if new:
             name = f"{BatchNames(batch, operator, uuid.uuid4().hex[:12]).folder}.arrow"
-            self._learn(write_manifest(self.storage, name, new), [s.name for s in new])
+            manifest = write_manifest(self.storage, name, new)
+            self._learn(manifest, len(new), {s.name: at for at, s in enumerate(new)})
         live: dict[str, list[int]] = {}
         found: dict[str, Manifest] = {}
         for segment in segments:
@@ -108,22 +121,26 @@ class CommitLog:
             named.append(Manifest.of(name, found[name].checksum, flags))
         return StoredSegments(self.storage, tuple(named))
 
+    def describes(self, manifest: str) -> bool:
+        """Whether some commit that was loaded needs this manifest."""
+        return manifest in self._sizes
+
     def forget(self, segments: Iterable[str]) -> set[str]:
         """Segments that no commit needs any more; gives the manifests that describe no other."""
-        left: dict[str, int] = {}
         gone = [self._places.pop(name)[0].name for name in segments if name in self._places]
-        if not gone:
-            return set()
-        for manifest, _ in self._places.values():
-            left[manifest.name] = left.get(manifest.name, 0) + 1
-        empty = {name for name in gone if name not in left}
+        self._needed.subtract(gone)
+        empty = {name for name in gone if not self._needed[name]}
         for name in empty:
-            self._sizes.pop(name, None)
+            del self._sizes[name], self._needed[name]
         return empty
 
-    def _learn(self, manifest: Manifest, names: Sequence[str]) -> None:
-        self._sizes[manifest.name] = len(names)
-        self._places.update({name: (manifest, place) for place, name in enumerate(names)})
+    def _learn(self, manifest: Manifest, size: int, places: Mapping[str, int]) -> None:
+        """Where some segments of a manifest are described, because a commit needs them."""
+        self._sizes[manifest.name] = size
+        for name, place in places.items():
+            if name not in self._places:
+                self._places[name] = (manifest, place)
+                self._needed[manifest.name] += 1
 
     def batches(self) -> list[int]:
         """The batches that have a commit, in order."""
@@ -163,9 +180,9 @@ class CommitLog:
             manifest = Manifest.from_json(record)
             whole = Manifest(manifest.name, manifest.checksum)
             described = list(StoredSegments(self.storage, (whole,)))
-            self._learn(whole, [s.name for s in described])
-            flags = manifest.flags(len(described)).tolist()
-            found += [s for s, is_live in zip(described, flags, strict=True) if is_live]
+            live = np.flatnonzero(manifest.flags(len(described))).tolist()
+            self._learn(whole, len(described), {described[at].name: at for at in live})
+            found += [described[at] for at in live]
         return found
 
     def record(self, batch: int) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ same names, reads a manifest once per process, and looks at the segments it need
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -41,6 +41,10 @@ class Segments(Protocol):
     def written_by(self, instance: int, of: int) -> list[Segment]:
         """Those that one of so many instances is to merge: its own, and its share of those of
         instances that are no more."""
+        ...
+
+    def oldest_batch(self, side: str, but: Collection[str]) -> int | None:
+        """The first batch that any segment of a side has rows of, some segments left out."""
         ...
 
 
@@ -75,6 +79,14 @@ class _Table:
     """The segments of one manifest as columns; objects are made of those that are asked for."""
 
     columns: pa.RecordBatch
+
+    @cached_property
+    def names(self) -> npt.NDArray[np.object_]:
+        return self._column("name")
+
+    @cached_property
+    def first_batches(self) -> npt.NDArray[np.int64]:
+        return self._column("first_batch")
 
     @cached_property
     def sides(self) -> npt.NDArray[np.object_]:
@@ -141,6 +153,14 @@ class StoredSegments:
             found += table.take(manifest.flags(len(table)) & (table.instances % of == instance))
         return found
 
+    def oldest_batch(self, side: str, but: Collection[str]) -> int | None:
+        found: list[int] = []
+        for manifest, table in self._tables():
+            chosen = manifest.flags(len(table)) & (table.sides == side)
+            chosen &= ~np.isin(table.names, list(but))
+            found += table.first_batches[chosen].tolist()
+        return min(found, default=None)
+
     def _tables(self) -> Iterator[tuple[Manifest, _Table]]:
         for manifest in self.manifests:
             yield manifest, _read(self.storage, manifest)
@@ -160,6 +180,10 @@ class HeldSegments:
 
     def written_by(self, instance: int, of: int) -> list[Segment]:
         return [s for s in self.segments if s.instance % of == instance]
+
+    def oldest_batch(self, side: str, but: Collection[str]) -> int | None:
+        others = [s for s in self.segments if s.side == side and s.name not in but]
+        return min((s.first_batch for s in others), default=None)
 
 
 def write_manifest(storage: Storage, name: str, segments: Sequence[Segment]) -> Manifest:

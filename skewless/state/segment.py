@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from skewless.errors import bad_argument
 from skewless.kernels.runs import SortedRun
-from skewless.routing.partitions import as_flags, packed, partition_of, unpacked
+from skewless.routing.partitions import Packed, as_flags, packed, partition_of, unpacked
 from skewless.state.naming import SEGMENTS, folder_of, is_plain_name
 from skewless.state.storage import MissingFileError, StateError, Storage
 
@@ -40,7 +40,7 @@ class Segment:
     min_time_us: int
     max_time_us: int
     bulk_time_us: int  # nine rows of ten are not newer
-    partitions: bytes  # those that have rows here, packed
+    partitions: Packed  # those that have rows here, packed
     of_partitions: int  # how many there were when it was written
     mixed_keys: bool
     checksum: int  # CRC-32 of the file

@@ -97,7 +97,7 @@ class Storage:
             content: bytes = file.read()
             return content
 
-    def read_all(self, names: Sequence[str]) -> list[bytes]:
+    def read_all(self, names: Sequence[str]) -> Sequence[bytes]:
         """Several files at once; where each is a round trip, they are read side by side."""
         return self._each(self.read_bytes, names)
 
@@ -148,11 +148,11 @@ class Storage:
         with contextlib.suppress(FileNotFoundError), self._naming(name, "delete"):
             self._opened[0].delete_dir(self.path(name))
 
-    def _each(self, do: Callable[[str], _Result], names: Sequence[str]) -> list[_Result]:
+    def _each(self, do: Callable[[str], _Result], names: Sequence[str]) -> Sequence[_Result]:
         if self.is_local or len(names) < 2:
             return [do(name) for name in names]
         with ThreadPoolExecutor(min(len(names), _REQUESTS_AT_ONCE)) as pool:
-            return list(pool.map(do, names))
+            return tuple(pool.map(do, names))
 
     @contextlib.contextmanager
     def _naming(self, name: str, verb: str) -> Iterator[None]:

@@ -64,7 +64,7 @@ def test_a_long_list_is_not_shown_whole(tmp_path: Path) -> None:
 
 def test_single_rows_are_written_together_and_memory_stays_small(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    storage.make_directory("dropped")
+    storage.make_directory(f"dropped/{NAMES.folder}")
     dropped = Dropped(storage, NAMES, keep=True)
     schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
     for n in range(5_000):
@@ -88,7 +88,7 @@ def test_single_rows_are_written_together_and_memory_stays_small(tmp_path: Path)
 
 def test_all_are_kept_whatever_their_columns_are_called(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    storage.make_directory("dropped")
+    storage.make_directory(f"dropped/{NAMES.folder}")
     dropped = Dropped(storage, NAMES, keep=True)
     take(dropped, "left", rows(1.0, 2.0), "late: one")
     take(dropped, "right", rows(3.0), "late: two")

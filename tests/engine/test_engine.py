@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from skewless.engine.engine import Attempt, Engine
 from skewless.load.report import Report, write_report
-from skewless.routing.partitions import round_robin
+from skewless.routing.partitions import packed, round_robin
 from skewless.routing.route import Route
 from skewless.state.commit import CheckpointError, Commit, CommitLog, OperatorState
 from skewless.state.faults import Fault, Faults, SimulatedKill
-from skewless.state.naming import BatchNames
+from skewless.state.manifest import Segments
+from skewless.state.naming import BatchNames, own_files
 from skewless.state.segment import Segment
 from skewless.state.storage import StateError, Storage
 
@@ -52,11 +53,12 @@ class Counting:
         storage: Storage,
         names: BatchNames,
         *,
+        segments: Segments,
         drop_bad_rows: bool,
         keep_dropped: bool,
         faults: Faults,
     ) -> Any:
-        return {"drop_bad_rows": drop_bad_rows, "segments": state.segments}
+        return {"drop_bad_rows": drop_bad_rows, "segments": list(segments)}
 
     def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState:
         gone = {name for r in reports for name in r.replaced}
@@ -86,7 +88,8 @@ def segment_of(attempt: Attempt, instance: int, part: str, *, live: bool = True)
         min_time_us=0,
         max_time_us=0,
         bulk_time_us=0,
-        partitions="1",
+        partitions=packed([0]),
+        of_partitions=4,
         mixed_keys=False,
         checksum=0,
     )
@@ -95,7 +98,7 @@ def segment_of(attempt: Attempt, instance: int, part: str, *, live: bool = True)
 def run_task(storage: Storage, attempt: Attempt, instance: int) -> None:
     """Reads every live segment, writes new ones and a report, as a real task does."""
     for stored in attempt.parts[0].task["segments"]:
-        storage.read_bytes(f"segments/{stored.name}")
+        storage.read_bytes(stored.path)
     written = [segment_of(attempt, instance, "0000")]
     # One that is expired as soon as it is written, and in every fourth batch a merge.
     written.append(segment_of(attempt, instance, "0001", live=False))
@@ -106,7 +109,7 @@ def run_task(storage: Storage, attempt: Attempt, instance: int) -> None:
         last = max(s.last_batch for s in merged)
         written.append(replace(whole, first_batch=merged[0].first_batch, last_batch=last))
     for segment in written:
-        storage.write_bytes(f"segments/{segment.name}", b"rows")
+        storage.write_bytes(segment.path, b"rows")
     report = Report(
         instance=instance,
         rows=NO_SIDES,
@@ -133,17 +136,19 @@ def step(engine: Engine, batch: int) -> Commit:
     return engine.finish(attempt, {})
 
 
-def test_what_a_late_twin_of_a_task_reports_is_deleted_with_the_next_batch(tmp_path: Path) -> None:
+def test_a_late_twin_of_a_task_leaves_nothing_behind(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     engine = opened(storage)
     attempt = engine.begin(0)
     for instance in range(INSTANCES):
         run_task(storage, attempt, instance)
     engine.finish(attempt, {})
-    run_task(storage, attempt, 1)
-    assert len(storage.list("reports")) == 1
+    on_disk = segments_on_disk(storage)
+    with pytest.raises(StateError, match="reports"):
+        run_task(storage, attempt, 1)
+    assert storage.folders("reports") == set()
     step(engine, 1)
-    assert storage.list("reports") == []
+    assert on_disk <= segments_on_disk(storage)
 
 
 def opened(storage: Storage, *faults: Fault, **options: Any) -> Engine:
@@ -168,11 +173,27 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def segments_on_disk(storage: Storage) -> set[str]:
-    return set(storage.list("segments"))
+    folders = own_files(storage, "segments")
+    return {name for folder in folders for name in storage.list(f"segments/{folder}")}
 
 
 def needed(storage: Storage, batch: int) -> set[str]:
     return CommitLog(storage).load(batch).segment_names() if batch >= 0 else set()
+
+
+def manifests_on_disk(storage: Storage) -> set[str]:
+    return set(storage.list("manifests"))
+
+
+def manifests_of(storage: Storage, *batches: int) -> set[str]:
+    records = [CommitLog(storage).record(batch) for batch in batches if batch >= 0]
+    return {
+        name
+        for record in records
+        if record is not None
+        for operator in record["operators"]
+        for name, *_ in operator["manifests"]
+    }
 
 
 def seen(commit: Commit) -> list[int]:
@@ -224,7 +245,8 @@ def test_whenever_it_dies_what_the_last_two_commits_need_is_there_and_nothing_el
             continue
         assert seen(commit) == list(range(batch + 1))
         assert segments_on_disk(storage) == needed(storage, batch) | needed(storage, batch - 1)
-        assert storage.list("reports") == []
+        assert storage.folders("reports") == set()
+        assert manifests_on_disk(storage) == manifests_of(storage, batch, batch - 1)
         batch += 1
     live = CommitLog(storage).load(9).operators[0].segments
     assert {s.last_batch for s in live} <= {7, 8, 9}
@@ -247,13 +269,16 @@ def test_without_deaths_segments_go_one_commit_after_they_were_last_needed(
 def test_orphans_are_removed_on_recovery(storage: Storage) -> None:
     run(storage, 6)
     orphans = [
-        "segments/b000000000006-o0-dead-i00000-left-0000.arrow",
-        "segments/b000000000006-o0-dead-i00000-left-0000.arrow.tmp-0123",
-        "reports/b000000000006-o0-dead-i00000.json",
-        "reports/b000000000006-o0-dead-i00001.json.tmp-0123",
+        "segments/b000000000006-o0-dead/b000000000006-o0-dead-i00000-left-0000.arrow",
+        "segments/b000000000006-o0-dead/b000000000006-o0-dead-i00000-left-0000.arrow.tmp-0123",
+        "reports/b000000000006-o0-dead/i00000.json",
+        "reports/b000000000006-o0-dead/i00001.json.tmp-0123",
+        "manifests/b000000000006-o0-dead.arrow",
+        "manifests/b000000000006-o0-dead.arrow.tmp-0123",
         "commits/000000000006.json.tmp-0123",
     ]
     for name in orphans:
+        storage.make_directory(name.rpartition("/")[0])
         storage.write_bytes(name, b"half")
     opened(storage).begin(6)
     assert [name for name in orphans if storage.exists(name)] == []
@@ -264,7 +289,7 @@ def test_orphans_are_removed_on_recovery(storage: Storage) -> None:
 
 STRAYS = [
     f"{folder}/{name}"
-    for folder in ("commits", "segments", "reports")
+    for folder in ("commits", "manifests", "segments", "reports")
     for name in (".nfs000000000000abcd00000001", ".DS_Store", "foo.json", "b1.arrow")
 ]
 
@@ -273,7 +298,7 @@ def test_files_of_others_are_neither_read_nor_deleted(storage: Storage) -> None:
     engine = opened(storage)
     for name in STRAYS:
         storage.write_bytes(name, b"not ours")
-    storage.make_directory("segments/b000000000000-o0-a-i00000-left-0000.arrow")
+    storage.make_directory("segments/notes")
     storage.make_directory("reports/notes")
     for batch in range(6):
         commit = step(engine, batch)
@@ -281,10 +306,9 @@ def test_files_of_others_are_neither_read_nor_deleted(storage: Storage) -> None:
     commit = run(storage, 2, first=6)  # after a restart, too
     assert seen(commit) == list(range(8))
     assert all(storage.read_bytes(name) == b"not ours" for name in STRAYS)
-    assert storage.folders("segments") == {"b000000000000-o0-a-i00000-left-0000.arrow"}
+    assert "notes" in storage.folders("segments")
     assert storage.folders("reports") == {"notes"}
-    strays = {name.removeprefix("segments/") for name in STRAYS if name.startswith("segments/")}
-    assert segments_on_disk(storage) - strays == needed(storage, 7) | needed(storage, 6)
+    assert segments_on_disk(storage) == needed(storage, 7) | needed(storage, 6)
 
 
 def test_a_task_of_a_dead_driver_does_not_meet_the_living_one(storage: Storage) -> None:
@@ -294,7 +318,8 @@ def test_a_task_of_a_dead_driver_does_not_meet_the_living_one(storage: Storage) 
     living = living_engine.begin(2)
     assert dead.parts[0].names != living.parts[0].names
     for instance in range(INSTANCES):
-        run_task(storage, dead, instance)
+        with pytest.raises(StateError):  # its folder has gone
+            run_task(storage, dead, instance)
     assert living_engine.missing(living) == [0, 1]
     run_task(storage, living, 1)
     assert living_engine.missing(living) == [0]
@@ -404,4 +429,6 @@ def test_progress_is_part_of_the_commit(storage: Storage) -> None:
 def test_opening_leaves_nothing_behind(storage: Storage) -> None:
     opened(storage)
     opened(storage)
-    assert [storage.list(d) for d in ("commits", "segments", "reports")] == [[], [], []]
+    for directory in ("commits", "manifests", "segments", "reports"):
+        assert storage.list(directory) == []
+        assert storage.folders(directory) == set()

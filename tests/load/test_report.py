@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from skewless.load.report import HotKeyLoad, PartitionLoads, Report, read_report, write_report
+from skewless.load.report import HotKeyLoad, PartitionLoads, Report, read_reports, write_report
+from skewless.routing.partitions import packed
 from skewless.state.sealed import seal
 from skewless.state.segment import Segment
 from skewless.state.storage import StateError, Storage
@@ -23,7 +24,8 @@ SEGMENT = Segment(
     min_time_us=-(2**61),
     max_time_us=4,
     bulk_time_us=3,
-    partitions="ff",
+    partitions=packed([0, 3, 300]),
+    of_partitions=512,
     mixed_keys=True,
     checksum=7,
 )
@@ -39,7 +41,7 @@ REPORT = Report(
     cpu_ms=1.25,
     wall_ms=2.5,
     peak_memory_bytes=2**33,
-    segments=[SEGMENT, replace(SEGMENT, name="b", side="right", marks="m")],
+    segments=[SEGMENT, replace(SEGMENT, name="b", side="right")],
     replaced=["old"],
     partitions=PartitionLoads([1, 7], [4, 6], [0, 2**40]),
     hot_keys=[HotKeyLoad(2**64 - 1, 5, 0, 2**40)],
@@ -50,7 +52,7 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     storage.make_directory("reports")
     write_report(storage, "r.json", REPORT)
-    assert read_report(storage, "r.json") == REPORT
+    assert read_reports(storage, ["r.json"]) == [REPORT]
 
 
 @pytest.mark.parametrize(
@@ -68,10 +70,6 @@ def test_a_damaged_report_is_named(tmp_path: Path, content: bytes) -> None:
     storage.make_directory("reports")
     storage.write_bytes("reports/r.json", content)
     with pytest.raises(StateError) as failure:
-        read_report(storage, "r.json")
+        read_reports(storage, ["r.json"])
     assert str(failure.value).startswith(storage.path("reports/r.json"))
     assert "start the query again" in str(failure.value)
-
-
-def test_a_task_that_has_not_ended_has_no_report(tmp_path: Path) -> None:
-    assert read_report(Storage(str(tmp_path)), "r.json") is None

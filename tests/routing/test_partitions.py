@@ -9,10 +9,11 @@ from skewless.errors import SkewlessError
 from skewless.routing.partitions import (
     MAX_PARTITIONS,
     PartitionTable,
-    as_bitmap,
-    bitmap_meets,
+    as_flags,
+    packed,
     partition_of,
     round_robin,
+    unpacked,
 )
 
 TOP = 2**64 - 1
@@ -100,13 +101,12 @@ def test_round_robin_differs_by_at_most_one_partition(instances: int, partitions
     assert max(sizes) - min(sizes) <= 1
 
 
-@given(present=st.frozensets(st.integers(0, 300)), asked=st.frozensets(st.integers(0, 300)))
-def test_a_bitmap_meets_what_it_was_made_of(present: frozenset[int], asked: frozenset[int]) -> None:
-    bitmap = as_bitmap(sorted(present))
-    assert bitmap_meets(bitmap, asked) == bool(present & asked)
-    assert {p for p in range(301) if bitmap_meets(bitmap, frozenset({p}))} == present
+@given(st.frozensets(st.integers(0, 300)))
+def test_what_is_packed_comes_back_in_order(present: frozenset[int]) -> None:
+    assert unpacked(packed(present)).tolist() == sorted(present)
+    assert packed(sorted(present, reverse=True)) == packed(present)
+    assert set(np.flatnonzero(as_flags(present, 301)).tolist()) == present
 
 
-def test_a_bitmap_takes_what_numpy_gives() -> None:
-    assert as_bitmap(np.array([0, 4, 65_535])) == as_bitmap([65_535, 4, 0])
-    assert as_bitmap(np.array([0, 4])) == "11"
+def test_a_packed_partition_takes_two_bytes() -> None:
+    assert len(packed(np.array([0, 4, MAX_PARTITIONS - 1]))) == 6

@@ -672,7 +672,7 @@ def test_a_checkpoint_in_use_is_refused(replay) -> None:
 @pytest.mark.parametrize("harm", ["missing", "corrupt"])
 def test_a_damaged_segment_is_named(replay, harm) -> None:
     replay.run(build)
-    for segment in (replay.checkpoint / "skewless" / "segments").iterdir():
+    for segment in (replay.checkpoint / "skewless" / "segments").rglob("*.arrow"):
         segment.unlink() if harm == "missing" else segment.write_bytes(b"not Arrow at all")
     replay.add(*BATCHES[2])
     with pytest.raises(StreamingQueryException, match=rf"segments/b0000.*segment.* is {harm}"):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skewless.routing.partitions import round_robin
+from skewless.routing.partitions import packed, round_robin
 from skewless.routing.route import Route
 from skewless.state.commit import Commit, OperatorState
 from skewless.state.segment import Segment
@@ -20,7 +20,8 @@ def segment(name: str = "s", **fields: Any) -> Segment:
         "min_time_us": 0,
         "max_time_us": 0,
         "bulk_time_us": 0,
-        "partitions": "1",
+        "partitions": packed([0]),
+        "of_partitions": 4,
         "mixed_keys": False,
         "checksum": 0,
     }

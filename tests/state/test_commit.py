@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from skewless.routing.partitions import packed
 from skewless.state.commit import (
     CheckpointError,
     Commit,
@@ -13,6 +14,7 @@ from skewless.state.commit import (
     OperatorState,
     check_fingerprint,
 )
+from skewless.state.manifest import Manifest
 from skewless.state.sealed import seal
 from skewless.state.storage import Storage
 
@@ -22,7 +24,8 @@ from .examples import commit, operator_state, segment
 @pytest.fixture
 def log(tmp_path: Path) -> CommitLog:
     storage = Storage(str(tmp_path))
-    storage.make_directory("commits")
+    for directory in ("commits", "manifests"):
+        storage.make_directory(directory)
     return CommitLog(storage)
 
 
@@ -35,7 +38,7 @@ def overwrite(log: CommitLog, batch: int, content: bytes) -> str:
 def test_a_commit_comes_back_as_it_was(log: CommitLog) -> None:
     state = operator_state(
         segment("a", mixed_keys=True),
-        segment("b", side="right", marks="m"),
+        segment("b", side="right", partitions=packed([1, 3])),
         max_time_us={"left": -5, "right": 2**60},
         watermark_us=-7,
         planner={"policy": "Auto"},
@@ -81,33 +84,32 @@ def test_a_missing_commit_is_named(log: CommitLog) -> None:
     assert log.record(1) is None
 
 
-@pytest.mark.parametrize("version", [0, 2, "3", None])
+@pytest.mark.parametrize("version", [0, 2, 3, "4", None])
 def test_another_format_is_refused(log: CommitLog, version: Any) -> None:
     """Whether it has a checksum, as it may in times to come, or not, as before."""
-    record = {**commit(0).to_json(), "format": version}
+    record = {**commit(0).to_json([[]]), "format": version}
     for content in (json.dumps(record).encode(), seal(record)):
         path = overwrite(log, 0, content)
         for read in (log.load, log.record):
             with pytest.raises(CheckpointError) as refusal:
                 read(0)
             assert str(refusal.value).startswith(path)
-            said = f"has format {version!r}, this version of Skewless reads format 3"
+            said = f"has format {version!r}, this version of Skewless reads format 4"
             assert said in str(refusal.value)
 
 
 def sealed_with(**fields: Any) -> bytes:
-    return seal({**commit(0).to_json(), **fields})
+    return seal({**commit(0).to_json([[]]), **fields})
 
 
 def without(key: str) -> bytes:
-    record = commit(0).to_json()
+    record = commit(0).to_json([[]])
     del record[key]
     return seal(record)
 
 
 def naming(name: str) -> bytes:
-    record = commit(0, segment("taken")).to_json()
-    return seal(json.loads(json.dumps(record).replace('"taken"', json.dumps(name))))
+    return seal(commit(0).to_json([[Manifest(name, 0)]]))
 
 
 @pytest.mark.parametrize(
@@ -119,17 +121,19 @@ def naming(name: str) -> bytes:
         b"[]",
         b"null",
         b"7",
-        json.dumps(commit(0).to_json()).encode(),  # the format is right, the checksum is missing
-        seal(commit(0).to_json())[:-1],
-        seal(commit(0).to_json()) + b"\n",
-        seal(commit(0).to_json()).replace(b'"watermarkUs":null', b'"watermarkUs":7'),
-        seal(commit(0).to_json()).replace(b'"format":3', b'"format":2'),
-        seal(commit(1).to_json()),  # another commit's file under this one's name
+        json.dumps(
+            commit(0).to_json([[]])
+        ).encode(),  # the format is right, the checksum is missing
+        seal(commit(0).to_json([[]]))[:-1],
+        seal(commit(0).to_json([[]])) + b"\n",
+        seal(commit(0).to_json([[]])).replace(b'"watermarkUs":null', b'"watermarkUs":7'),
+        seal(commit(0).to_json([[]])).replace(b'"format":4', b'"format":2'),
+        seal(commit(1).to_json([[]])),  # another commit's file under this one's name
         without("operators"),
         without("fingerprint"),
         sealed_with(operators=[5]),
         sealed_with(operators=[{"route": None}]),
-        seal(json.loads(json.dumps(commit(0, segment()).to_json()).replace('"rows"', '"lines"'))),
+        sealed_with(operators=[{**operator_state().to_json(), "manifests": [["a.arrow"]]}]),
         naming("../../elsewhere/b000000000000-o0-a-i00000-left-0000.arrow"),
         naming("/etc/passwd"),
         naming("a\\b"),

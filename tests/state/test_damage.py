@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from skewless.engine.columns import TIME
-from skewless.load.report import Report, read_report, write_report
+from skewless.load.report import Report, read_reports, write_report
 from skewless.operators.join.bounds import Bounds
 from skewless.state.commit import CheckpointError, Commit, CommitLog
 from skewless.state.segment import open_segment
@@ -94,7 +94,7 @@ def test_a_flipped_bit_of_a_segment_is_refused(storage: Storage) -> None:
     segment = CommitLog(storage).load(BATCHES - 1).operators[0].segments[-1]
     copy = Storage(f"{storage.uri}-copy")
     copy.make_directory("segments")
-    name = f"segments/{segment.name}"
+    name = segment.path
     copy.write_bytes(name, storage.read_bytes(name))
     for flip in damaged(copy, name):
         said = refusal(lambda: open_segment(copy, segment, TIME), StateError)
@@ -122,6 +122,6 @@ def test_a_flipped_bit_of_a_report_is_refused(storage: Storage) -> None:
     )
     write_report(storage, "r.json", written)
     for flip in damaged(storage, "reports/r.json"):
-        said = refusal(lambda: read_report(storage, "r.json"), StateError)
+        said = refusal(lambda: read_reports(storage, ["r.json"]), StateError)
         assert said.startswith(f"{storage.path('reports/r.json')}: the report"), flip
-    assert read_report(storage, "r.json") == written
+    assert read_reports(storage, ["r.json"]) == written

@@ -6,12 +6,16 @@ from itertools import product
 import pytest
 
 from skewless.state.naming import (
+    BY_ATTEMPT,
     COMMITS,
+    MANIFESTS,
     REPORTS,
     SEGMENTS,
     BatchNames,
     OwnFile,
     commit_name,
+    folder_of,
+    instance_of,
     recognise,
 )
 
@@ -42,19 +46,25 @@ def test_names_sort_by_batch() -> None:
 @pytest.mark.parametrize("batch", [0, 7, 10**12])
 def test_own_files_are_recognised_finished_or_not(batch: int) -> None:
     names = BatchNames(batch, 12, uuid.uuid4().hex[:12])
-    part = f"{uuid.uuid4().hex[:8]}-m003"
     for directory, name in (
         (COMMITS, commit_name(batch)),
-        (REPORTS, names.report(0)),
-        (REPORTS, names.report(123_456)),
-        (SEGMENTS, names.segment(3, "left", "0000")),
-        (SEGMENTS, names.segment(3, "state", part)),
+        (MANIFESTS, f"{names.folder}.arrow"),
+        *((directory, names.folder) for directory in BY_ATTEMPT),
     ):
         assert recognise(directory, name) == OwnFile(batch, is_temporary=False)
         unfinished = f"{name}.tmp-{uuid.uuid4().hex}"
         assert recognise(directory, unfinished) == OwnFile(batch, is_temporary=True)
-        others = {COMMITS, REPORTS, SEGMENTS} - {directory}
-        assert [recognise(other, name) for other in others] == [None, None]
+        others = {COMMITS, MANIFESTS, REPORTS} - {directory}
+        if directory in (COMMITS, MANIFESTS):
+            assert [recognise(other, name) for other in others] == [None, None]
+
+
+def test_a_segment_is_in_the_folder_of_its_attempt() -> None:
+    names = BatchNames(7, 12, "0a1b")
+    for part in ("0000", f"{uuid.uuid4().hex[:8]}-m003"):
+        assert folder_of(names.segment(3, "left", part)) == names.folder
+    assert names.report(123_456) == f"{names.folder}/i123456.json"
+    assert instance_of(names.report(123_456).rpartition("/")[2]) == 123_456
 
 
 STRAY = [
@@ -76,4 +86,6 @@ STRAY = [
 
 @pytest.mark.parametrize("name", STRAY)
 def test_files_of_others_are_not(name: str) -> None:
-    assert [recognise(directory, name) for directory in (COMMITS, REPORTS, SEGMENTS)] == [None] * 3
+    directories = (COMMITS, MANIFESTS, REPORTS, SEGMENTS)
+    assert [recognise(directory, name) for directory in directories] == [None] * 4
+    assert instance_of(name) is None

@@ -49,7 +49,7 @@ NULLS = {name: None for name in SCHEMA.names if name not in ("t", "k")}
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
     storage = Storage(str(tmp_path))
-    storage.make_directory("segments")
+    storage.make_directory("segments/a.arrow")
     return storage
 
 
@@ -88,7 +88,7 @@ def test_a_local_segment_is_mapped_and_not_copied(storage: Storage) -> None:
 def test_a_mapped_segment_outlives_its_file(storage: Storage) -> None:
     described = written(storage, run_of([ROW] * 100))
     opened = open_segment(storage, described, "t")
-    storage.delete("segments/a.arrow")
+    storage.delete("segments/a.arrow/a.arrow")
     assert opened.rows.column("k").to_pylist() == ["key"] * 100
 
 
@@ -98,7 +98,7 @@ def test_a_mapped_segment_outlives_its_file(storage: Storage) -> None:
 )
 def test_the_description_fits_the_rows(times: list[int], partitions: int) -> None:
     storage = Storage("mock:///s")
-    storage.make_directory("segments")
+    storage.make_directory("segments/a")
     hashes = np.random.default_rng(len(times)).integers(0, 2**64, len(times), dtype=np.uint64)
     array = np.array(times, np.int64)
     rows = pa.RecordBatch.from_arrays([pa.array(array).cast(pa.timestamp("us"))], names=["t"])
@@ -113,7 +113,7 @@ def test_the_description_fits_the_rows(times: list[int], partitions: int) -> Non
     assert not_newer >= 0.9 * (len(times) - 1)
     assert sum(t < described.bulk_time_us for t in times) <= 0.9 * len(times)
     present = set(partition_of(hashes, partitions).tolist())
-    met = {p for p in range(partitions) if described.meets(frozenset({p}))}
+    met = {p for p in range(partitions) if described.meets(frozenset({p}), partitions)}
     assert met == present
     # On a filesystem that cannot be mapped, too.
     assert open_segment(storage, described, "t").times.tolist() == run.times.tolist()
@@ -138,22 +138,22 @@ def failure_of(storage: Storage, described: Segment, time_column: str = "t") -> 
     with pytest.raises(StateError) as failure:
         open_segment(storage, described, time_column)
     message = str(failure.value)
-    assert message.startswith(storage.path(f"segments/{described.name}"))
+    assert message.startswith(storage.path(described.path))
     assert "start over with a new checkpointLocation" in message
     return message
 
 
 def test_a_missing_segment_is_named(storage: Storage) -> None:
     described = written(storage, run_of([ROW]))
-    storage.delete("segments/a.arrow")
+    storage.delete("segments/a.arrow/a.arrow")
     assert "a segment of the last commit is missing" in failure_of(storage, described)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.99])
 def test_a_truncated_segment_is_corrupt(storage: Storage, share: float) -> None:
     described = written(storage, run_of([ROW] * 50))
-    content = storage.read_bytes("segments/a.arrow")
-    storage.write_bytes("segments/a.arrow", content[: int(share * len(content))])
+    content = storage.read_bytes("segments/a.arrow/a.arrow")
+    storage.write_bytes("segments/a.arrow/a.arrow", content[: int(share * len(content))])
     assert "the segment is corrupt" in failure_of(storage, described)
 
 
@@ -162,14 +162,14 @@ def test_a_truncated_segment_is_corrupt(storage: Storage, share: float) -> None:
 )
 def test_garbage_is_corrupt(storage: Storage, content: bytes) -> None:
     described = written(storage, run_of([ROW]))
-    storage.write_bytes("segments/a.arrow", content)
+    storage.write_bytes("segments/a.arrow/a.arrow", content)
     assert "the segment is corrupt" in failure_of(storage, described)
 
 
 @pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
 def test_one_flipped_bit_is_corrupt(storage: Storage, place: float) -> None:
     described = written(storage, run_of([ROW] * 50))
-    content = bytearray(storage.read_bytes("segments/a.arrow"))
+    content = bytearray(storage.read_bytes("segments/a.arrow/a.arrow"))
     content[int(place * len(content))] ^= 1
-    storage.write_bytes("segments/a.arrow", bytes(content))
+    storage.write_bytes("segments/a.arrow/a.arrow", bytes(content))
     assert "its checksum is wrong" in failure_of(storage, described)

@@ -15,8 +15,9 @@ from skewless.routing.cont_rand import ContRandRouter
 from skewless.routing.join_matrix import JoinMatrixRouter
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
-from skewless.state.compaction import choose_merges, expired
+from skewless.state.compaction import expired
 from skewless.state.faults import Faults
+from skewless.state.manifest import Segments
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
@@ -76,11 +77,11 @@ class JoinOperator:
         storage: Storage,
         names: BatchNames,
         *,
+        segments: Segments,
         drop_bad_rows: bool,
         faults: Faults,
         keep_dropped: bool = False,
     ) -> JoinTask:
-        keep = self.bounds.keep_from_us(state.watermark_us, self.delays)
         return JoinTask(
             storage=storage,
             names=names,
@@ -90,8 +91,7 @@ class JoinOperator:
             route=state.route,
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
-            segments=state.segments,
-            merges=tuple(choose_merges(state.segments, keep, self.bounds.window_us(self.delays))),
+            segments=segments,
             drop_bad_rows=drop_bad_rows,
             keep_dropped=keep_dropped,
             detail=detail_of(self.policy),

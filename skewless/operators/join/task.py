@@ -24,8 +24,9 @@ from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
 from skewless.operators.join.layout import Layout
 from skewless.routing.route import Route
-from skewless.state.compaction import Merge
+from skewless.state.compaction import choose_merges
 from skewless.state.faults import Faults
+from skewless.state.manifest import Segments
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment, open_segment, write_segment
 from skewless.state.storage import Storage
@@ -44,8 +45,7 @@ class JoinTask:
     route: Route
     watermark_us: int | None
     max_time_us: dict[str, int | None]
-    segments: tuple[Segment, ...]
-    merges: tuple[Merge, ...]
+    segments: Segments
     drop_bad_rows: bool
     keep_dropped: bool = False
     detail: Detail = STANDING_OUT
@@ -92,6 +92,7 @@ class _Execution:
         self._matches = 0
         self._counts = TaskCounts(task.route.partitions, task.detail)
         self._written: list[Segment] = []
+        self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)
 
@@ -136,7 +137,7 @@ class _Execution:
             run = arrived.home[side]
             if len(run):
                 self._counts.add_rows(side, run.hashes)
-                old = self._opened(instance, other, run, self._task.segments)
+                old = self._opened(instance, other, run, self._readable(instance, other))
                 new = self._opened(instance, other, run, self._written)
                 for stored in (*old, *new, *self._earlier_replicas[other]):
                     yield from self._emit(side, run, stored)
@@ -161,13 +162,19 @@ class _Execution:
         lower, upper = task.bounds.around(OTHER[side])
         earliest = int(needles.times.min()) + lower
         latest = int(needles.times.max()) + upper
-        readable = task.route.reads(instance)
         for segment in tuple(segments):
             if segment.side != side or segment.max_time_us < earliest:
                 continue
-            if segment.min_time_us > latest or not segment.meets(readable):
-                continue
-            yield open_segment(task.storage, segment, TIME)
+            if segment.min_time_us <= latest:
+                yield open_segment(task.storage, segment, TIME)
+
+    def _readable(self, instance: int, side: str) -> list[Segment]:
+        """The stored segments of a side that may have rows of the instance's partitions."""
+        if side not in self._stored:
+            route = self._task.route
+            partitions = route.reads(instance)
+            self._stored[side] = self._task.segments.meeting(side, partitions, route.partitions)
+        return self._stored[side]
 
     def _emit(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[pa.RecordBatch]:
         if not len(stored):
@@ -230,8 +237,9 @@ class _Execution:
         task = self._task
         keep = task.bounds.keep_from_us(task.watermark_us, task.delays)
         replaced: list[str] = []
-        mine = [m for m in task.merges if m.instance % task.route.instances == instance]
-        for number, merge in enumerate(mine):
+        mine = task.segments.written_by(instance, task.route.instances)
+        merges = choose_merges(mine, keep, task.bounds.window_us(task.delays))
+        for number, merge in enumerate(merges):
             opened = [open_segment(task.storage, s, TIME) for s in merge.segments]
             runs = [_newer(run, keep[merge.side]) for run in opened]
             runs = [run for run in runs if len(run)]

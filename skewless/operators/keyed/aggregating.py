@@ -12,7 +12,6 @@ from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.ledger import Ledger, live
 from skewless.operators.keyed.process import Measure
-from skewless.operators.keyed.reading import opened
 from skewless.operators.keyed.sessions import Due, carried
 from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.windows import SessionWindow
@@ -64,7 +63,7 @@ class Aggregating:
     def _changed(self, instance: int, new: SortedRun) -> Iterator[pa.RecordBatch]:
         """The groups of this batch with all that is stored of them."""
         task = self._task
-        stored = opened(task.storage, task.segments, INPUT, task.route.reads(instance))
+        stored = task.opened(INPUT, task.route.reads(instance))
         groups = self._summary.completed(new, stored)
         self._ledger.count_matches(groups.hashes, np.ones(len(groups), np.int64))
         yield from bounded(self._summary.output(groups), task.limits)
@@ -75,4 +74,4 @@ class Aggregating:
             return None
         partitions = task.route.table.partitions_of(instance)
         due = Due(task.route.table, instance, task.previous_us, task.watermark_us)
-        return carried(self._summary, opened(task.storage, task.segments, INPUT, partitions), due)
+        return carried(self._summary, task.opened(INPUT, partitions), due)

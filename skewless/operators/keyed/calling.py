@@ -36,7 +36,6 @@ from skewless.operators.keyed.layout import (
 )
 from skewless.operators.keyed.ledger import Ledger, kept, live
 from skewless.operators.keyed.process import Function
-from skewless.operators.keyed.reading import opened
 from skewless.operators.keyed.windows import Window, Windows, open_windows
 from skewless.operators.strict import OutputError, fitted
 from skewless.state.compaction import Merge
@@ -119,8 +118,8 @@ class Calling:
         if merge.side == INPUT:
             return everything
         names = {s.name for s in merge.segments}
-        others = [s.first_batch for s in task.segments if s.side == STATE and s.name not in names]
-        return self._state.newest(everything, min(others, default=None))
+        oldest = task.segments.oldest_batch(STATE, names)
+        return self._state.newest(everything, oldest)
 
     def _stored(
         self, instance: int, groups: SortedRun
@@ -129,7 +128,7 @@ class Calling:
         task = self._task
         if self._process.state_schema is None:
             return None, np.zeros(len(groups), np.bool_)
-        runs = opened(task.storage, task.segments, STATE, task.route.reads(instance))
+        runs = task.opened(STATE, task.route.reads(instance))
         return self._state.of(groups, runs)
 
 

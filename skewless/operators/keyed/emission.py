@@ -20,7 +20,7 @@ from skewless.operators.keyed.sessions import Due, closed
 from skewless.operators.keyed.summary import Summary, taken
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.routing.route import Route
-from skewless.state.segment import Segment
+from skewless.state.manifest import Segments
 from skewless.state.storage import Storage
 
 # About what a stored partial takes while it is merged.
@@ -40,7 +40,7 @@ class EmitTask:
     process: Process
     window: Window
     route: Route
-    segments: tuple[Segment, ...]
+    segments: Segments
     after_us: int | None
     until_us: int
     limits: Limits = field(default_factory=Limits)
@@ -66,7 +66,7 @@ class EmitTask:
 
     def _batches(self, instance: int, partitions: frozenset[int]) -> Iterator[pa.RecordBatch]:
         assert not isinstance(self.process, SelfJoin), "a self-join gives its pairs at once"
-        runs = opened(self.storage, self.segments, INPUT, partitions)
+        runs = opened(self.storage, self.segments, INPUT, partitions, self.route.partitions)
         if isinstance(self.process, Function):
             yield from self._called(instance, runs, self.process)
             return

@@ -69,8 +69,7 @@ class Ledger:
 
     def merge(self, instance: int, merges: Sequence[Merge], combine: Combine) -> None:
         """Does this instance's merges; `combine` gives the rows that live on, or None."""
-        mine = [m for m in merges if m.instance % self._route.instances == instance]
-        for number, merge in enumerate(mine):
+        for number, merge in enumerate(merges):
             combined = combine(merge, [open_segment(self._storage, s, DUE) for s in merge.segments])
             self._replaced += [s.name for s in merge.segments]
             if combined is None or not len(combined):

@@ -1,6 +1,6 @@
 """The keyed operator as the engine sees it: tasks for every batch, and the state after it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -23,8 +23,9 @@ from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.planning.auto import Auto
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
-from skewless.state.compaction import choose_merges, expired
+from skewless.state.compaction import expired
 from skewless.state.faults import Faults
+from skewless.state.manifest import Segments
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
@@ -136,14 +137,12 @@ class KeyedOperator:
         storage: Storage,
         names: BatchNames,
         *,
+        segments: Segments,
         drop_bad_rows: bool,
         faults: Faults,
         keep_dropped: bool = False,
     ) -> KeyedTask:
         """The first half of a batch: what is done with its rows."""
-        keep = self.lifetimes.keep_from_us(state.watermark_us)
-        # What is dead since the last batch is still listed, for sessions to be carried on.
-        live = [s for s in state.segments if not expired(s, keep)]
         return KeyedTask(
             storage=storage,
             names=names,
@@ -156,8 +155,7 @@ class KeyedOperator:
             watermark_us=state.watermark_us,
             previous_us=state.planner["previousUs"],
             max_time_us=state.max_time_us[INPUT],
-            segments=state.segments,
-            merges=tuple(choose_merges(live, keep, self.lifetimes.kept_us())),
+            segments=segments,
             drop_bad_rows=drop_bad_rows,
             keep_dropped=keep_dropped,
             detail=detail_of(self._policy),
@@ -191,7 +189,11 @@ class KeyedOperator:
         )
 
     def emission(
-        self, before: OperatorState, after: OperatorState, storage: Storage
+        self,
+        before: OperatorState,
+        after: OperatorState,
+        storage: Storage,
+        stored: Callable[[], Segments],
     ) -> EmitTask | None:
         """The second half of a batch, from the states around it; None: there is nothing to give."""
         if not self.emits or after.watermark_us is None:
@@ -204,7 +206,7 @@ class KeyedOperator:
             process=self.process,
             window=self.window,
             route=before.route,
-            segments=after.segments,
+            segments=stored(),
             after_us=before.watermark_us,
             until_us=after.watermark_us,
             limits=self.limits,

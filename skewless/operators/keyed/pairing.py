@@ -60,8 +60,11 @@ class Pairing:
         )
         if not len(run):
             return
-        for segments in (self._task.segments, tuple(self._ledger.written)):
-            for stored in self._opened(instance, run, segments):
+        task = self._task
+        partitions = task.route.reads(instance)
+        old = task.segments.meeting(INPUT, partitions, task.route.partitions)
+        for segments in (old, list(self._ledger.written)):
+            for stored in self._opened(run, segments):
                 yield from self._pairs(run, stored, -self._within, 0, stored_first=True)
                 yield from self._pairs(run, stored, 1, self._within, stored_first=False)
         yield from self._own_pairs(run)
@@ -86,16 +89,11 @@ class Pairing:
             hash_is_key=layout.hash_is_key,
         )
 
-    def _opened(
-        self, instance: int, needles: SortedRun, segments: Sequence[Segment]
-    ) -> Iterator[SortedRun]:
+    def _opened(self, needles: SortedRun, segments: Sequence[Segment]) -> Iterator[SortedRun]:
         earliest = int(needles.times.min()) - self._within
         latest = int(needles.times.max()) + self._within
-        readable = self._task.route.reads(instance)
         for segment in segments:
-            if segment.max_time_us < earliest or segment.min_time_us > latest:
-                continue
-            if segment.meets(readable):
+            if segment.max_time_us >= earliest and segment.min_time_us <= latest:
                 yield open_segment(self._task.storage, segment, TIME)
 
     def _pairs(

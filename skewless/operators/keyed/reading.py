@@ -7,16 +7,16 @@ import numpy as np
 from skewless.kernels.ordering import HashArray
 from skewless.kernels.runs import SortedRun
 from skewless.operators.keyed.layout import DUE
-from skewless.state.segment import Segment, open_segment
+from skewless.state.manifest import Segments
+from skewless.state.segment import open_segment
 from skewless.state.storage import Storage
 
 
 def opened(
-    storage: Storage, segments: Sequence[Segment], side: str, partitions: frozenset[int]
+    storage: Storage, segments: Segments, side: str, partitions: frozenset[int], of: int
 ) -> list[SortedRun]:
-    """The segments of a side that may have rows of these partitions."""
-    chosen = [s for s in segments if s.side == side and s.meets(partitions)]
-    return [open_segment(storage, s, DUE) for s in chosen]
+    """The segments of a side that may have rows of these partitions, of so many."""
+    return [open_segment(storage, s, DUE) for s in segments.meeting(side, partitions, of)]
 
 
 def portions(hashes: Sequence[HashArray], at_most: int) -> Iterator[tuple[int, int]]:

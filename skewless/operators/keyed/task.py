@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from skewless.engine.chunks import Limits
 from skewless.engine.dropped import Dropped
+from skewless.kernels.runs import SortedRun
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.keyed.aggregating import Aggregating
 from skewless.operators.keyed.calling import Calling
@@ -16,12 +17,13 @@ from skewless.operators.keyed.ledger import Ledger
 from skewless.operators.keyed.lifetimes import Lifetimes
 from skewless.operators.keyed.pairing import Pairing
 from skewless.operators.keyed.process import Function, Process, SelfJoin
+from skewless.operators.keyed.reading import opened
 from skewless.operators.keyed.windows import Window
 from skewless.routing.route import Route
-from skewless.state.compaction import Merge
+from skewless.state.compaction import Merge, choose_merges, expired
 from skewless.state.faults import Faults
+from skewless.state.manifest import Segments
 from skewless.state.naming import BatchNames
-from skewless.state.segment import Segment
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
@@ -41,8 +43,7 @@ class KeyedTask:
     watermark_us: int | None  # what is due up to here has been given out
     previous_us: int | None  # the watermark a batch earlier
     max_time_us: int | None
-    segments: tuple[Segment, ...]
-    merges: tuple[Merge, ...]
+    segments: Segments
     drop_bad_rows: bool
     keep_dropped: bool = False
     detail: Detail = STANDING_OUT
@@ -57,6 +58,17 @@ class KeyedTask:
     def closed_us(self) -> int | None:
         """No row may be added to a window that ends at this time or before; None: to any."""
         return None if self.delays.by_side[INPUT] is None else self.watermark_us
+
+    def opened(self, side: str, partitions: frozenset[int]) -> list[SortedRun]:
+        """The stored rows of a side that may be of these partitions."""
+        return opened(self.storage, self.segments, side, partitions, self.route.partitions)
+
+    def merges(self, instance: int) -> list[Merge]:
+        """What an instance has to merge. Only what lives: sessions are carried on before."""
+        keep = self.lifetimes.keep_from_us(self.watermark_us)
+        mine = self.segments.written_by(instance, self.route.instances)
+        live = [s for s in mine if not expired(s, keep)]
+        return choose_merges(live, keep, self.lifetimes.kept_us())
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -93,6 +105,6 @@ class KeyedTask:
             yield from work.take(instance, rows, last)
         assert instance is not None, "an empty instance is told which one it is"
         yield from work.finish(instance)
-        ledger.merge(instance, self.merges, work.combine)
+        ledger.merge(instance, self.merges(instance), work.combine)
         dropped.close(instance)
         ledger.close(instance, intake, dropped)

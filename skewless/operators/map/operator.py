@@ -19,6 +19,7 @@ from skewless.routing.partitions import round_robin
 from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.faults import Faults
+from skewless.state.manifest import Segments
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
 
@@ -64,6 +65,7 @@ class MapOperator:
         storage: Storage,
         names: BatchNames,
         *,
+        segments: Segments,
         drop_bad_rows: bool,
         faults: Faults,
         keep_dropped: bool = False,

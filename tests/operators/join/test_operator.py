@@ -14,9 +14,11 @@ from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
 from skewless.planning.lsstream import LsStream
 from skewless.planning.policy import Policy
+from skewless.routing.partitions import packed
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import FANOUT
 from skewless.state.faults import Faults
+from skewless.state.manifest import HeldSegments
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
@@ -47,7 +49,8 @@ def segment(name: str, side: str = "left", newest: int = 0, **fields: Any) -> Se
         "min_time_us": 0,
         "max_time_us": newest,
         "bulk_time_us": newest,
-        "partitions": "1",
+        "partitions": packed([0]),
+        "of_partitions": 256,
         "mixed_keys": False,
         "checksum": 0,
     }
@@ -146,8 +149,8 @@ def test_other_partitions_make_old_segments_visible_to_all() -> None:
     assert adopted.route.table.partitions == 300
     (kept,) = adopted.segments
     for instance in range(3):
-        assert kept.meets(adopted.route.table.partitions_of(instance))
-    assert replace(kept, partitions="1") == segment("a")
+        assert kept.meets(adopted.route.table.partitions_of(instance), 300)
+    assert kept == segment("a")
 
 
 def test_auto_follows_the_cores() -> None:
@@ -155,14 +158,16 @@ def test_auto_follows_the_cores() -> None:
     assert adopted.route.table.instances == 5
 
 
-def test_a_task_gets_the_state_and_the_merges_that_are_due() -> None:
+def test_a_task_gets_the_state() -> None:
     join = operator()
     segments = tuple(segment(f"s{i}", first_batch=i) for i in range(FANOUT))
     state = replace(join.initial_state(2), segments=segments)
     names = BatchNames(8, 0, "a")
-    task = join.task(state, Storage("mock:///s"), names, drop_bad_rows=True, faults=Faults())
-    assert task.segments == segments
-    assert [[s.name for s in m.segments] for m in task.merges] == [[s.name for s in segments]]
+    held = HeldSegments(segments)
+    task = join.task(
+        state, Storage("mock:///s"), names, segments=held, drop_bad_rows=True, faults=Faults()
+    )
+    assert task.segments == held
     assert (task.drop_bad_rows, task.names, task.route) == (True, names, state.route)
 
 

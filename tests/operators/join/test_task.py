@@ -91,7 +91,7 @@ def test_a_task_that_runs_twice_in_reversed_order_leaves_one_equal_state(
     assert_same_rows(results[1], results[0])
     assert state_of(twice) == state_of(once)
     live = {s.name for s in twice.engine._last.operators[0].segments}
-    on_disk = {p.name for p in (tmp_path / "twice" / "segments").iterdir()}
+    on_disk = {p.name for p in (tmp_path / "twice" / "segments").rglob("*.arrow")}
     assert on_disk == live, "what the first run wrote is gone"
 
     twice.sink[0] = results[1]

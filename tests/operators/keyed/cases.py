@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skewless.control.loop import Balance
 from skewless.operators.keyed.windows import SessionWindow, Windows
-from skewless.routing.partitions import PartitionTable, as_bitmap, partition_of
+from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route
 from skewless.routing.splits import Split
 from skewless.testing.local import spread_hash
@@ -106,10 +106,8 @@ class Restless(LocalKeyed):
         plain = operator.adopt
 
         def adopt(state, cores):
-            everywhere = as_bitmap(range(way.partitions))
-            segments = tuple(replace(s, partitions=everywhere) for s in state.segments)
             planner = {**state.planner, "balance": Balance.initial(way.instances).to_json()}
-            return replace(state, route=way, segments=segments, planner=planner)
+            return replace(state, route=way, planner=planner)
 
         object.__setattr__(operator, "adopt", adopt)
         try:

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.engine.columns import HASH, INSTANCE
-from skewless.load.report import read_report
+from skewless.load.report import read_reports
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.operator import MapOperator
 from skewless.planning.shuffle.policy import ShufflePolicy
 from skewless.state.commit import OperatorState
 from skewless.state.faults import Faults
+from skewless.state.manifest import HeldSegments
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
 from skewless.testing.local import spread_hash
@@ -40,7 +41,6 @@ class LocalMap:
         function = MapFunction(fn, **options)
         self.operator = MapOperator(self.layout, schema, function, policy, {"operator": "map"})
         self.storage = Storage(directory)
-        self.storage.make_directory("reports")
         self.drop_bad_rows = drop_bad_rows
         self.faults = Faults()
         self.state = self.operator.initial_state(cores=2)
@@ -56,8 +56,14 @@ class LocalMap:
         """One micro-batch; the rows that came out."""
         state = self.operator.adopt(self.state, cores=2)
         names = BatchNames(batch, 0, "a")
+        self.storage.make_directory(f"reports/{names.folder}")
         task = self.operator.task(
-            state, self.storage, names, drop_bad_rows=self.drop_bad_rows, faults=self.faults
+            state,
+            self.storage,
+            names,
+            segments=HeldSegments(),
+            drop_bad_rows=self.drop_bad_rows,
+            faults=self.faults,
         )
         rows = self.packed(table)
         size = -(-max(1, rows.num_rows) // partitions)
@@ -79,9 +85,7 @@ class LocalMap:
                 mine = sent.filter(chosen).combine_chunks().to_batches(max_chunksize=5_000)
             for out in task.run(instance, iter(mine)):
                 found += out.to_pylist()
-            report = read_report(self.storage, names.report(instance))
-            assert report is not None, "every task leaves a report"
-            reports.append(report)
+            reports += read_reports(self.storage, [names.report(instance)])
         after = self.operator.advance(state, reports)
         self.progress.append(json.loads(json.dumps(self.operator.progress(after, reports))))
         # As a commit keeps it.

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE
-from skewless.load.report import read_report
+from skewless.load.report import read_reports
 from skewless.load.sketches import CostSketch
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
@@ -38,7 +38,7 @@ class Clock:
 
 def task(tmp_path: Path, fn, *, learns: bool = True, drop: bool = False, clock=None, **options):
     storage = Storage(str(tmp_path))
-    storage.make_directory("reports")
+    storage.make_directory(f"reports/{BatchNames(0, 0, 'a').folder}")
     policy = LeastWork(2)
     return MapTask(
         storage,
@@ -63,7 +63,8 @@ def run(made: MapTask, *batches: pa.RecordBatch, instance: int | None = 1) -> li
 
 
 def report(made: MapTask, instance: int = 1):
-    return read_report(made.storage, made.names.report(instance))
+    (found,) = read_reports(made.storage, [made.names.report(instance)])
+    return found
 
 
 def learned(made: MapTask) -> CostSketch:
@@ -173,7 +174,7 @@ def test_a_failing_row_is_shown(tmp_path: Path, concurrency: int) -> None:
         MapRowError, match=r"(?s)^ZeroDivisionError.*tried 2 times.*'n': 0.*badRows"
     ):
         run(made, rows([1, 0, 1]))
-    assert report(made) is None, "a failed task leaves no report"
+    assert not made.storage.list(f"reports/{made.names.folder}"), "a failed task leaves no report"
     dropping = task(tmp_path, fn, drop=True, per_row=True, concurrency=concurrency)
     assert run(dropping, rows([1, 0, 1])) == [1, 1]
     assert report(dropping).bad_rows == {"input": 1}
