@@ -55,7 +55,7 @@ class Emitting(Operator, Protocol):
     @property
     def emits(self) -> bool: ...
     def emission(
-        self, before: OperatorState, after: OperatorState, storage: Storage
+        self, before: OperatorState, after: OperatorState, storage: Storage, batch: int
     ) -> Any | None: ...
 
 
@@ -198,7 +198,8 @@ class Engine:
         """The task that gives what the batch's new watermark has made due, if anything."""
         emitting = cast("Emitting", self.operators[operator])
         before = attempt.parts[operator].state
-        return emitting.emission(before, self.settle(attempt, operator).state, self.storage)
+        after = self.settle(attempt, operator).state
+        return emitting.emission(before, after, self.storage, attempt.batch)
 
     def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
         """Publishes the commit of a batch whose tasks have all reported."""

@@ -1,11 +1,12 @@
 """Files of rows that tasks have dropped, from which dead letters are made before the commit."""
 
+import zlib
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from skewless.state.naming import DROPPED
-from skewless.state.storage import Storage
+from skewless.state.storage import StateError, Storage
 
 # The columns of a file. A row is one column, so its own columns may have any name.
 REASON, ROW = "reason", "row"
@@ -18,6 +19,7 @@ class DroppedFile:
     name: str
     side: str
     rows: int
+    checksum: int  # CRC-32 of the file
 
 
 def write_dropped(
@@ -29,10 +31,17 @@ def write_dropped(
         file.write_batch(batch)
     content = memory.getvalue()
     storage.write(f"{DROPPED}/{name}", lambda out: out.write(content))
-    return DroppedFile(name, side, batch.num_rows)
+    return DroppedFile(name, side, batch.num_rows, zlib.crc32(content))
 
 
-def read_dropped(storage: Storage, name: str) -> pa.RecordBatch:
+def read_dropped(storage: Storage, file: DroppedFile) -> pa.RecordBatch:
     """The rows of a file: why each was dropped, and the row itself."""
-    with pa.ipc.open_file(storage.read_mapped(f"{DROPPED}/{name}")) as file:
-        return file.get_batch(0)
+    place = f"{DROPPED}/{file.name}"
+    content = storage.read_mapped(place)
+    if zlib.crc32(content) != file.checksum:
+        raise StateError(
+            f"{storage.path(place)}: the file of dropped rows is corrupt (its checksum is wrong); "
+            "nothing of the batch was committed: start the query again to run it once more"
+        )
+    with pa.ipc.open_file(content) as opened:
+        return opened.get_batch(0)

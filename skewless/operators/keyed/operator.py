@@ -191,7 +191,7 @@ class KeyedOperator:
         )
 
     def emission(
-        self, before: OperatorState, after: OperatorState, storage: Storage
+        self, before: OperatorState, after: OperatorState, storage: Storage, batch: int
     ) -> EmitTask | None:
         """The second half of a batch, from the states around it; None: there is nothing to give."""
         if not self.emits or after.watermark_us is None:
@@ -207,6 +207,7 @@ class KeyedOperator:
             segments=after.segments,
             after_us=before.watermark_us,
             until_us=after.watermark_us,
+            batch=batch,
             limits=self.limits,
         )
 
