@@ -44,7 +44,7 @@ def bad_time(what: str, rows: pa.RecordBatch, bad: Mask) -> BadRowError:
     row = {name: shown_value(rows.column(name)[at]) for name in rows.schema.names}
     return BadRowError(
         f"bad row: {what} has a row whose event time is null, or too far from 1970: {row} "
-        f"(such rows in this task: {int(bad.sum())}). Mend the input, or start with "
+        f"(such rows in this task: {int(bad.sum())}). Fix the input, or start with "
         '.option("badRows", "drop")'
     )
 

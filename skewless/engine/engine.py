@@ -73,6 +73,7 @@ class Emitting(Operator, Protocol):
         after: OperatorState,
         storage: Storage,
         stored: Callable[[], Segments],
+        batch: int,
     ) -> Any | None: ...
 
 
@@ -228,7 +229,7 @@ class Engine:
         emitting = cast("Emitting", self.operators[operator])
         before, after = attempt.parts[operator].state, self.settle(attempt, operator).state
         stored = partial(self._log.stored, after.segments, attempt.batch, operator)
-        return emitting.emission(before, after, self.storage, stored)
+        return emitting.emission(before, after, self.storage, stored, attempt.batch)
 
     def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
         """Publishes the commit of a batch whose tasks have all reported."""
@@ -258,6 +259,7 @@ class Engine:
 
     def _recover(self, batch: int) -> Commit:
         """The commit to start a batch from, after a restart."""
+        self._log = CommitLog(self.storage)  # of what later commits need nothing is known
         committed = self._log.batches()
         if committed and committed[-1] > batch:
             raise CheckpointError(

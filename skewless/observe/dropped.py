@@ -16,7 +16,7 @@ def dropped_rows(operators: Sequence[dict[str, Any]]) -> dict[str, int]:
 def dropped_line(record: dict[str, Any]) -> str | None:
     """One line on the rows that a batch has dropped; None where it has dropped none."""
     told = [
-        f"{operator['operator']} dropped {counts}"
+        f"{operator['name']} dropped {counts}"
         for operator in record["operators"]
         if (counts := _counts(dropped_rows([operator])))
     ]

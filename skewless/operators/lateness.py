@@ -32,13 +32,20 @@ class OwnWatermark:
     delay_us: int | None  # by withWatermark on the time column, or 0 where an operator feeds it
     elsewhere: str | None = None  # another column that has a watermark
     is_chained: bool = False  # an operator upstream says how far event time has come
+    streams: int = 1  # that have a watermark of their own and were put together before
 
 
 def own_watermark(given: Input, time: str, *, is_chained: bool) -> OwnWatermark:
     """What a DataFrame says by its metadata, or an operator upstream by being one."""
     if is_chained:
         return OwnWatermark(given.argument, time, 0, is_chained=True)
-    return OwnWatermark(given.argument, time, given.watermark_us(time), given.watermarked())
+    return OwnWatermark(
+        given.argument,
+        time,
+        given.watermark_us(time),
+        given.watermarked(),
+        streams=given.watermarks,
+    )
 
 
 def delays_of(given: Any, inputs: Mapping[str, OwnWatermark]) -> dict[str, int | None]:
@@ -51,6 +58,13 @@ def delays_of(given: Any, inputs: Mapping[str, OwnWatermark]) -> dict[str, int |
         pairs = zip(inputs.items(), given, strict=True)
         return {side: _agreed(value, own) for (side, own), value in pairs}
     for own in inputs.values():
+        if own.streams > 1:
+            raise SkewlessError(
+                f"{own.argument}: {own.streams} streams with a watermark each were put together. "
+                "Spark's watermark follows the slowest of them, and an operator of Skewless sees "
+                f"one input; call withWatermark({own.time!r}, ...) once, after the union, or say "
+                "watermark="
+            )
         if own.delay_us is None and own.elsewhere is not None:
             raise SkewlessError(
                 f"time: the {own.argument} input has its watermark on {own.elsewhere!r}, not on "
@@ -76,7 +90,7 @@ def _agreed(value: Any, own: OwnWatermark) -> int | None:
     delay = None if value is None else parse_duration_us("watermark", value)
     if delay is not None and delay < 0:
         raise bad_argument("watermark", value, "a duration of at least 0")
-    if own.delay_us is None or own.is_chained or own.delay_us == delay:
+    if own.delay_us is None or own.is_chained or own.streams > 1 or own.delay_us == delay:
         return delay
     raise SkewlessError(
         f"watermark: got {value!r}, but the {own.argument} input has "

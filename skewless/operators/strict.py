@@ -117,7 +117,7 @@ def check_types(given: pa.DataType, declared: pa.DataType, name: str) -> None:
     a number is cast to a moment of no certain unit, or to True."""
     numbers = kinds.is_integer(given) or kinds.is_floating(given) or kinds.is_decimal(given)
     if numbers and (kinds.is_temporal(declared) or kinds.is_boolean(declared)):
-        raise OutputError(f"column {name!r}: {given} is no {declared}")
+        raise OutputError(f"column {name!r}: {given} cannot be cast to {declared}")
     if kinds.is_struct(given) and kinds.is_struct(declared):
         found = {given.field(i).name: given.field(i).type for i in range(given.num_fields)}
         wanted = {
@@ -135,7 +135,7 @@ def check_types(given: pa.DataType, declared: pa.DataType, name: str) -> None:
         check_types(given.key_type, declared.key_type, f"{name}.key")
         check_types(given.item_type, declared.item_type, f"{name}.value")
     elif kinds.is_timestamp(given) and kinds.is_time(declared):
-        raise OutputError(f"column {name!r}: {given} is no {declared}")
+        raise OutputError(f"column {name!r}: {given} cannot be cast to {declared}")
     elif _is_list(given) and _is_list(declared):
         check_types(given.value_type, declared.value_type, f"{name}.element")
 

@@ -66,7 +66,7 @@ def no_such_member(name: str, columns: Sequence[str]) -> AttributeError:
     """The error for a name that a stream does not have."""
     hint = ""
     if name in columns:
-        hint = f"; a column is named by F.col({name!r})"
+        hint = f"; use F.col({name!r}) for the column"
     elif name in _BY_NAME:
         hint = "; " + _BY_NAME[name].replace("{name}", name)
     elif not name.startswith("_") and hasattr(DataFrame, name):

@@ -40,6 +40,13 @@ class Claim:
         except StateError:
             return
         if holder is not None and holder["checkpoint"] != identity_of(self.state):
+            if holder["location"] == self.checkpoint:
+                raise SkewlessError(
+                    f"{self.option}: {self.path} belongs to an earlier checkpoint in "
+                    f"{self.checkpoint}, which was deleted; a new one would replace its rows, from "
+                    f"{BATCH_COLUMN}=0 on. Choose another path, or delete the folder, its file "
+                    f"{MARKER} included, if nobody needs them"
+                )
             raise SkewlessError(
                 f"{self.option}: {self.path} belongs to the checkpoint {holder['location']}, whose "
                 f"rows a query with {self.checkpoint} would replace, from {BATCH_COLUMN}=0 on; "

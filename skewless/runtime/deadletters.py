@@ -90,7 +90,7 @@ class _Reading:
         for batch in batches:
             for number in batch.column(INSTANCE).to_pylist():
                 for operator, file in self.files[number :: self.shares]:
-                    for stored in bounded(read_dropped(self.storage, file.name), Limits()):
+                    for stored in bounded(read_dropped(self.storage, file), Limits()):
                         yield self._letters(operator, file, stored)
 
     def _letters(self, operator: int, file: DroppedFile, stored: pa.RecordBatch) -> pa.RecordBatch:

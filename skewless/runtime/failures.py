@@ -25,6 +25,10 @@ _INTERRUPTED = re.compile(
 )
 
 
+# Spark searches the text with a pattern that overflows Java's stack if it is very long.
+_MOST = 20_000
+
+
 class TaskFailure(Exception):  # noqa: N818 - it is the account of an error
     """What failed in a Python worker, framed."""
 
@@ -77,10 +81,16 @@ def found(text: str) -> str | None:
     return rest.partition(f"\n{_MARK}")[0].strip() if begins else None
 
 
-def interruption(text: str) -> str | None:
-    """The exception of Java that says so, if a failure is that of a query that was stopped."""
+def interruption(failure: BaseException) -> str | None:
+    """The exception of Java that says so, if a failure is that of a query that was stopped.
+
+    Only Spark says so. Other errors may name such an exception for reasons of their own.
+    """
+    if type(failure).__module__.partition(".")[0] not in ("py4j", "pyspark"):
+        return None
+    text = str(failure)
     told = _INTERRUPTED.search(text)
-    return None if told is None else told.group()
+    return None if told is None or found(text) is not None else told.group()
 
 
 @contextmanager
@@ -91,20 +101,24 @@ def in_users_code(what: str, batch: int) -> Iterator[None]:
     except SkewlessError:
         raise
     except Exception as failure:
-        told = str(failure)
-        if found(told) is not None or interruption(told) is not None:
+        if found(str(failure)) is not None or interruption(failure) is not None:
             raise  # of a task that this code has run, or because the query was stopped
-        raise FunctionError(account(failure, f"{what} failed (batch {batch})")) from failure
+        told = account(failure, f"{what} failed (batch {batch})")
+        below = found(str(failure.__cause__ or failure.__context__ or ""))
+        raise FunctionError(told if below is None else f"{told}\nbecause of {below}") from failure
 
 
-def of_batch(failure: Exception) -> BatchFailure | None:
-    """The failure of a batch as it is passed on to Spark; None: there is nothing to be framed."""
+def of_batch(failure: Exception, batch: int) -> BatchFailure:
+    """The failure of a batch as it is passed on to Spark."""
     told = found(str(failure))
     if told is None and isinstance(failure, SkewlessError):
         told = str(failure)
     if told is None:
-        return None
-    return BatchFailure(f"{framed(told)}\n{''.join(traceback.format_exception(failure))}")
+        told = account(failure, f"batch {batch} failed")
+    everything = "".join(traceback.format_exception(failure))
+    if len(everything) > _MOST:
+        everything = f"{everything[: _MOST // 2]}\n…\n{everything[-_MOST // 2 :]}"
+    return BatchFailure(f"{framed(told)}\n{everything}")
 
 
 def of_query(failure: StreamingQueryException) -> StreamingQueryException:

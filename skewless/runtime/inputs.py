@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from skewless.errors import SkewlessError, bad_argument
+from skewless.runtime.plans import analysed
 from skewless.runtime.topology import Node
 from skewless.runtime.types import WATERMARK, arrow_carries
 
@@ -20,6 +21,7 @@ class Input:
     argument: str
     schema: T.StructType
     case_sensitive: bool
+    watermarks: int = 0  # how many withWatermark its plan has
 
     @property
     def names(self) -> list[str]:
@@ -52,13 +54,17 @@ class Input:
         return self.schema[name].dataType
 
     def watermark_us(self, name: str) -> int | None:
-        """The delay of the column's withWatermark, if it has one, from Spark's own metadata."""
-        delay_ms = self.schema[name].metadata.get(WATERMARK)
+        """The delay of the column's withWatermark, if it has one, from Spark's own metadata.
+
+        A schema that was stored may have such metadata, too; there it means nothing.
+        """
+        delay_ms = self.schema[name].metadata.get(WATERMARK) if self.watermarks else None
         return None if delay_ms is None else 1_000 * int(delay_ms)
 
     def watermarked(self) -> str | None:
         """The column on which withWatermark was called, as long as it is there."""
-        return next((f.name for f in self.schema.fields if WATERMARK in f.metadata), None)
+        marked = [f.name for f in self.schema.fields if WATERMARK in f.metadata]
+        return marked[0] if marked and self.watermarks else None
 
     def described(self) -> list[list[str]]:
         """Names and types, for the query's fingerprint."""
@@ -91,7 +97,7 @@ def read_input(argument: str, frame: Any) -> Input:
         raise bad_argument(
             argument, "a static DataFrame", "a streaming DataFrame (spark.readStream)"
         )
-    found = Input(argument, frame.schema, is_case_sensitive(frame.sparkSession))
+    found = Input(argument, frame.schema, is_case_sensitive(frame.sparkSession), _watermarks(frame))
     repeated = found.first_repeated(found.names)
     if repeated is not None:
         raise SkewlessError(
@@ -104,3 +110,14 @@ def read_input(argument: str, frame: Any) -> Input:
                 "Arrow does not carry; cast or drop it before the operator"
             )
     return found
+
+
+def _watermarks(frame: Any) -> int:
+    """How many withWatermark the plan of an input has; it is asked for only if some column says so.
+
+    One where the plan is not shown: then the columns are believed.
+    """
+    if not any(WATERMARK in field.metadata for field in frame.schema.fields):
+        return 0
+    plan = analysed(frame)
+    return sum("EventTimeWatermark " in line for line in plan) if plan else 1

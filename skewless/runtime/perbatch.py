@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from skewless.runtime.plans import analysed
+
 # The nodes of Spark's analysed plan whose result depends on which rows are in a batch together.
 _WHAT = (
     (re.compile(r"Aggregate\b"), "aggregates"),
-    (re.compile(r"(Deduplicate|Distinct)\b"), "removes duplicates"),
+    (re.compile(r"(Deduplicate|Distinct|Except|Intersect)\b"), "removes duplicates"),
     (re.compile(r"(GlobalLimit|Offset|Tail)\b"), "limits rows"),
     (re.compile(r"Sort\b.*, true\b"), "sorts"),
     (re.compile(r"(Window|WindowInPandas|WindowGroupLimit)\b"), "uses window functions"),
     (re.compile(r"(FlatMap(Co)?Groups|TransformWithState)\w*"), "groups"),
 )
-_PLAN = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n== Optimized", re.DOTALL)
 _BRANCHES = re.compile(r"[ :+-]*")
 
 
@@ -27,20 +28,8 @@ def sample(session: SparkSession, schema: T.StructType) -> tuple[DataFrame, str]
 
 
 def across_rows(result: DataFrame, name: str) -> str | None:
-    """What is done to the rows of a batch together ("aggregates"); None: nothing that is known.
-
-    The plan is read as text, in SQL: it is all that Spark Connect shows of a plan. No job runs.
-    """
-    query = "EXPLAIN EXTENDED SELECT * FROM {result}"
-    try:
-        (row,) = result.sparkSession.sql(query, result=result).collect()
-    except Exception:  # a plan that cannot be shown is no reason to refuse the code
-        return None
-    plan = _PLAN.search(str(row[0]))
-    return None if plan is None else _found(plan[1].splitlines(), name)
-
-
-def _found(plan: list[str], name: str) -> str | None:
+    """What is done to the rows of a batch together ("aggregates"); None: nothing that is known."""
+    plan = analysed(result)
     for number, line in enumerate(plan):
         if name in line and "SubqueryAlias" in line:
             for node in _above(plan, number):

@@ -66,13 +66,10 @@ class Step:
             self._run(batch, batch_id)
             self.garbage.after_batch()
         except Exception as failure:
-            interrupted = interruption(str(failure))
+            interrupted = interruption(failure)
             if interrupted is not None:
                 raise InterruptedBatch(_AS_SPARK_KNOWS_IT.format(interrupted)) from None
-            clean = of_batch(failure)
-            if clean is None:
-                raise
-            raise clean from None
+            raise of_batch(failure, batch_id) from None
         except BaseException as death:
             # Spark would wait for ever for an answer: its callback passes on Exceptions only, not
             # the SystemExit of a function that calls sys.exit().

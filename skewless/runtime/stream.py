@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -114,11 +114,16 @@ class Stream:
         node = replace(self.node, transforms=(*self.node.transforms, apply))
         return replace(self, node=node, schema=result.schema)
 
-    def __getattr__(self, name: str) -> Any:
-        """Only asked for what a stream does not have: says what to use instead."""
-        # Not `self.columns`: copies are made by asking a stream that has no attributes yet.
-        schema = self.__dict__.get("schema")
-        raise no_such_member(name, [] if schema is None else schema.names)
+    if not TYPE_CHECKING:  # a type checker reports what a stream does not have
+
+        def __getattr__(self, name: str) -> Any:
+            """Only asked for what a stream does not have: says what to use instead."""
+            # Not `self.columns`: copies are made by asking a stream that has no attributes yet.
+            schema = self.__dict__.get("schema")
+            raise no_such_member(name, [] if schema is None else schema.names)
+
+    def __getitem__(self, item: Any) -> Any:
+        raise no_such_member(str(item), self.columns)
 
     def cores(self) -> int:
         """How many tasks the session runs at once, as far as it tells."""

@@ -78,7 +78,9 @@ def as_arrow_schema(argument: str, given: object) -> pa.Schema:
         try:
             given = T.StructType.fromDDL(given)
         except PySparkException as failure:
-            raise bad_argument(argument, given, 'such as "word string, total long"') from failure
+            raise bad_argument(
+                argument, given, 'a schema such as "word string, total long"'
+            ) from failure
     if not isinstance(given, T.StructType):
         raise bad_argument(argument, given, "a StructType, its text, or an Arrow schema")
     for field in given.fields:

@@ -1,11 +1,12 @@
 """Files of rows that tasks have dropped, from which dead letters are made before the commit."""
 
+import zlib
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from skewless.state.naming import DROPPED, folder_of
-from skewless.state.storage import Storage
+from skewless.state.storage import StateError, Storage
 
 # The columns of a file. A row is one column, so its own columns may have any name.
 REASON, ROW = "reason", "row"
@@ -18,6 +19,12 @@ class DroppedFile:
     name: str
     side: str
     rows: int
+    checksum: int  # CRC-32 of the file
+
+    @property
+    def path(self) -> str:
+        """Where it is in the state directory."""
+        return f"{DROPPED}/{folder_of(self.name)}/{self.name}"
 
 
 def write_dropped(
@@ -28,11 +35,18 @@ def write_dropped(
     with pa.ipc.new_file(memory, batch.schema) as file:
         file.write_batch(batch)
     content = memory.getvalue()
-    storage.write(f"{DROPPED}/{folder_of(name)}/{name}", lambda out: out.write(content))
-    return DroppedFile(name, side, batch.num_rows)
+    file = DroppedFile(name, side, batch.num_rows, zlib.crc32(content))
+    storage.write(file.path, lambda out: out.write(content))
+    return file
 
 
-def read_dropped(storage: Storage, name: str) -> pa.RecordBatch:
+def read_dropped(storage: Storage, file: DroppedFile) -> pa.RecordBatch:
     """The rows of a file: why each was dropped, and the row itself."""
-    with pa.ipc.open_file(storage.read_mapped(f"{DROPPED}/{folder_of(name)}/{name}")) as file:
-        return file.get_batch(0)
+    content = storage.read_mapped(file.path)
+    if zlib.crc32(content) != file.checksum:
+        raise StateError(
+            f"{storage.path(file.path)}: the file of dropped rows is corrupt (its checksum is "
+            "wrong); nothing of the batch was committed: start the query again to run it once more"
+        )
+    with pa.ipc.open_file(content) as opened:
+        return opened.get_batch(0)

@@ -73,7 +73,7 @@ def test_single_rows_are_written_together_and_memory_stays_small(tmp_path: Path)
         assert dropped._waiting_bytes < 40 * 2**20
     dropped.close(0)
     assert 2 <= len(dropped.files) <= 6
-    kept = [read_dropped(storage, file.name) for file in dropped.files]
+    kept = [read_dropped(storage, file) for file in dropped.files]
     told = {
         (number, reason)
         for batch in kept
@@ -98,7 +98,7 @@ def test_all_are_kept_whatever_their_columns_are_called(tmp_path: Path) -> None:
     dropped.close(3)
     assert [(f.side, f.rows) for f in dropped.files] == [("left", 3), ("right", 1)]
     assert not dropped.samples
-    kept = read_dropped(storage, dropped.files[0].name)
+    kept = read_dropped(storage, dropped.files[0])
     assert kept.column("reason").to_pylist() == ["late: one", "late: one", "bad row"]
     assert kept.column("row").field("v").to_pylist() == [1.0, 2.0, 4.0]
     assert kept.column("row").field("reason").to_pylist() == ["the user's own"] * 3

@@ -117,7 +117,7 @@ def test_without_a_path_progress_log_and_explanation_show_some(
     assert late["reason"].startswith("late: its event time")
     lines = [r.getMessage() for r in caplog.records if r.name == "skewless"]
     assert [line.split(":")[0] for line in lines] == ["batch 0", "batch 1", "batch 3"]
-    assert "join dropped 2 late rows and 1 bad row; for example" in lines[1]
+    assert "join on k = id dropped 2 late rows and 1 bad row; for example" in lines[1]
     query.explainBalance()
     assert "Dropped in these batches: 4 late rows and 2 bad rows" in capsys.readouterr().out
 

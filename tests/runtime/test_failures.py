@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError
@@ -96,7 +96,7 @@ def test_code_of_the_user_on_the_driver_is_told_with_its_frames() -> None:
     "failure",
     [
         RuntimeError(f"Job aborted. {framed('KeyError: 5')}"),
-        RuntimeError("x" * 100_000 + "java.lang.InterruptedException" + "x" * 100_000),
+        PySparkException("x" * 100_000 + "java.lang.InterruptedException" + "x" * 100_000),
         SkewlessError("path: takes another one"),
     ],
 )
@@ -144,3 +144,17 @@ def test_a_query_raises_and_tells_the_same() -> None:
         assert "STREAM_FAILED" not in printed, "Python prints no more than the clean text"
         assert told.value.original is original  # type: ignore[attr-defined]
     assert Query(FailedQuery(None), NoHistory(), NoLock()).exception() is None  # type: ignore[arg-type]
+
+
+def test_what_user_code_wraps_is_told_below_its_own_error() -> None:
+    def mine(frame: Any, batch: int) -> None:
+        try:
+            raise RuntimeError(f"Job aborted. {framed('KeyError: 5')}")
+        except RuntimeError as failure:
+            raise ValueError("mine") from failure
+
+    with pytest.raises(SkewlessError) as told:
+        FunctionSink(mine).write(None, 4)  # type: ignore[arg-type]
+    lines = str(told.value).splitlines()
+    assert lines[0] == "ValueError: mine"
+    assert lines[-1] == "because of KeyError: 5"

@@ -207,3 +207,26 @@ def test_columns_may_have_the_names_of_our_attributes(inputs) -> None:
     assert {"node", "session"} <= set(
         sk.join(left, inputs[1], watermark="1 second", **GOOD).columns
     )
+
+
+def test_a_union_of_watermarked_streams_is_refused(inputs) -> None:
+    """Spark's watermark is the smallest of theirs, and we see one input."""
+    fast, slow = (inputs[0].withWatermark("ts", delay) for delay in ("5 seconds", "1 hour"))
+    both = fast.union(slow)
+    with pytest.raises(sk.SkewlessError, match=r"left: 2 streams .* once, after the union"):
+        sk.join(both, inputs[1], **GOOD)
+    said = {"watermark": "1 hour", **GOOD}
+    assert delays(sk.join(both, inputs[1], **said)) == [3_600_000_000] * 2
+    once = inputs[0].union(inputs[0]).withWatermark("ts", "5 seconds")
+    with pytest.warns(StateGrowsWarning):
+        assert delays(sk.join(once, inputs[1], **GOOD)) == [5_000_000, None]
+
+
+def test_a_watermark_that_a_stored_schema_remembers_is_none(spark, inputs, tmp_path) -> None:
+    remembered = inputs[0].withWatermark("ts", "5 seconds").schema
+    (tmp_path / "stored").mkdir()
+    stored = spark.readStream.schema(remembered).parquet(str(tmp_path / "stored"))
+    assert stored.schema["ts"].metadata, "Spark keeps it"
+    with pytest.warns(LateRowsWarning):
+        assert delays(sk.join(stored, inputs[1], **GOOD)) == [0, 0]
+    assert delays(sk.join(stored, inputs[1], watermark="1 hour", **GOOD)) == [3_600_000_000] * 2

@@ -4,6 +4,7 @@ import traceback
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from skewless.runtime.failures import found
 from skewless.runtime.step import InterruptedBatch, Step
@@ -39,7 +40,7 @@ def passed_on(failure: BaseException) -> str:
 def test_a_query_that_is_stopped_says_so_in_a_few_words(name: str) -> None:
     """Spark's pattern overflows Java's stack over a long text."""
     long = "py4j.protocol.Py4JJavaError: An error occurred while calling o7.save.\n" + "x" * 100_000
-    told = passed_on(RuntimeError(f"{long}\n: {name}\n\tat somewhere"))
+    told = passed_on(PySparkException(f"{long}\n: {name}\n\tat somewhere"))
     assert len(told) < 2_000
     before, _, after = told.partition(
         "py4j.protocol.Py4JJavaError: An error occurred while calling"
@@ -48,12 +49,15 @@ def test_a_query_that_is_stopped_says_so_in_a_few_words(name: str) -> None:
     assert name in after
 
 
-def test_other_failures_are_passed_on_as_they_are() -> None:
-    assert "ValueError: 'interrupted' is no number" in passed_on(
-        ValueError("'interrupted' is no number")
-    )
-    with pytest.raises(ValueError, match="three"):
-        Failing(ValueError("three"))(None, 3)  # type: ignore[arg-type]
+def test_other_failures_are_told_first_and_then_in_full() -> None:
+    """Also one that names an interruption for reasons of its own."""
+    failure = RuntimeError("upload failed: java.io.InterruptedIOException: timeout")
+    told = passed_on(failure)
+    lines = (found(told) or "").splitlines()
+    assert lines[0] == f"RuntimeError: {failure}"
+    assert lines[-1] == "batch 3 failed"
+    assert "Traceback" in told
+    assert len(passed_on(ValueError("x" * 1_000_000))) < 50_000
 
 
 def test_an_exit_becomes_an_error_that_spark_can_hear_of() -> None:

@@ -167,7 +167,7 @@ def changed(**fields: Any) -> dict[str, Any]:
 
 
 def stored(fingerprint: dict[str, Any]) -> Commit:
-    return Commit.from_json(json.loads(json.dumps(commit(0, fingerprint=fingerprint).to_json())))
+    return commit(0, fingerprint=json.loads(json.dumps(fingerprint)))
 
 
 @pytest.mark.parametrize(

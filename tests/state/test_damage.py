@@ -93,8 +93,8 @@ def test_a_flipped_bit_of_a_segment_is_refused(storage: Storage) -> None:
     # Under a folder of its own: nothing of it may have been compared before.
     segment = CommitLog(storage).load(BATCHES - 1).operators[0].segments[-1]
     copy = Storage(f"{storage.uri}-copy")
-    copy.make_directory("segments")
     name = segment.path
+    copy.make_directory(name.rpartition("/")[0])
     copy.write_bytes(name, storage.read_bytes(name))
     for flip in damaged(copy, name):
         said = refusal(lambda: open_segment(copy, segment, TIME), StateError)
@@ -124,4 +124,18 @@ def test_a_flipped_bit_of_a_report_is_refused(storage: Storage) -> None:
     for flip in damaged(storage, "reports/r.json"):
         said = refusal(lambda: read_reports(storage, ["r.json"]), StateError)
         assert said.startswith(f"{storage.path('reports/r.json')}: the report"), flip
-    assert read_reports(storage, ["r.json"]) == written
+    assert read_reports(storage, ["r.json"]) == [written]
+
+
+def test_a_flipped_bit_of_a_manifest_is_refused(storage: Storage) -> None:
+    # Under a folder of its own: a process reads a manifest once.
+    copy = Storage(f"{storage.uri}-manifests")
+    for directory in ("commits", "manifests"):
+        copy.make_directory(directory)
+        for file in storage.list(directory):
+            copy.write_bytes(f"{directory}/{file}", storage.read_bytes(f"{directory}/{file}"))
+    name = f"manifests/{copy.list('manifests')[-1]}"
+    for flip in damaged(copy, name):
+        said = refusal(lambda: CommitLog(copy).load(BATCHES - 1), StateError)
+        assert said.startswith(f"{copy.path(name)}: the manifest is corrupt"), flip
+    assert CommitLog(copy).load(BATCHES - 1) == CommitLog(storage).load(BATCHES - 1)

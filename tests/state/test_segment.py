@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.kernels.runs import SortedRun, sort_run
-from skewless.routing.partitions import partition_of
+from skewless.routing.partitions import packed, partition_of
 from skewless.state.segment import Segment, open_segment, times_us, write_segment
 from skewless.state.storage import StateError, Storage
 
@@ -130,7 +130,7 @@ def test_one_stray_row_of_many_is_not_the_bulk(storage: Storage) -> None:
 def test_the_description_is_kept_as_json(storage: Storage) -> None:
     described = written(storage, run_of([ROW]))
     assert Segment.from_json(json.loads(json.dumps(described.to_json()))) == described
-    marked = segment(marks="marks.bin", mixed_keys=True, bytes=2**40)
+    marked = segment(partitions=packed([1, 3]), mixed_keys=True, bytes=2**40)
     assert Segment.from_json(json.loads(json.dumps(marked.to_json()))) == marked
 
 

@@ -43,6 +43,7 @@ class EmitTask:
     segments: Segments
     after_us: int | None
     until_us: int
+    batch: int
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -106,7 +107,8 @@ class EmitTask:
         if not ending.any():
             return
         called = arrange_due(rows, at[ending], dues[ending], self.layout, self.window, self.limits)
-        where = f"instance {instance}, windows up to {shown_time(self.until_us)}"
+        until = shown_time(self.until_us)
+        where = f"instance {instance}, batch {self.batch}, windows up to {until}"
         # A window that has closed keeps no state: what the function returns of it is dropped.
         out, _ = call(process, called, None, where, self.limits)
         if out is not None:

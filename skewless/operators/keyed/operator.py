@@ -194,6 +194,7 @@ class KeyedOperator:
         after: OperatorState,
         storage: Storage,
         stored: Callable[[], Segments],
+        batch: int,
     ) -> EmitTask | None:
         """The second half of a batch, from the states around it; None: there is nothing to give."""
         if not self.emits or after.watermark_us is None:
@@ -209,6 +210,7 @@ class KeyedOperator:
             segments=stored(),
             after_us=before.watermark_us,
             until_us=after.watermark_us,
+            batch=batch,
             limits=self.limits,
         )
 

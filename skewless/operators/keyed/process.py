@@ -61,7 +61,9 @@ Measure(name='rows', function='count', column=None))
 
     def __init__(self, aggregates: Mapping[str, str | tuple[str, str]]) -> None:
         if not isinstance(aggregates, Mapping) or not aggregates:
-            raise bad_argument("process", aggregates, 'such as Agg({"total": ("sum", "amount")})')
+            raise bad_argument(
+                "process", aggregates, 'aggregates such as Agg({"total": ("sum", "amount")})'
+            )
         self.measures = tuple(_measure(name, value) for name, value in aggregates.items())
         names = [m.name for m in self.measures]
         if len(set(names)) < len(names):

@@ -248,7 +248,7 @@ class _Execution:
             f"{told}\n"
             f"bad row: fn of sk.map failed on a row ({self._place}{often})\n"
             f"the row: {shortened(repr(row.values))}\n"
-            'Mend the function or the input, or start with .option("badRows", "drop")'
+            'Fix the function or the input, or start with .option("badRows", "drop")'
         ) from failure
 
     def _learn_rows(self, keys: list[int], took_ms: list[float]) -> None:

@@ -195,8 +195,8 @@ def test_there_is_an_emission_only_when_something_is_due(tmp_path) -> None:
     due = []
     emission = runner.operator.emission
 
-    def watched(before, after, storage, stored):
-        made = emission(before, after, storage, stored)
+    def watched(*around):
+        made = emission(*around)
         due.append(made is not None)
         return made
 
