@@ -238,6 +238,32 @@ def keyed(
         raise typer.Exit(1)
 
 
+@bench.command()
+def control(
+    instances: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            max=65_536,
+            help="So many instances, by default 16, 128 and 1,000; may be repeated.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Draw time by instances (PNG or SVG)."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few instances, to see that everything runs.")
+    ] = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure the driver's work per batch, by the number of instances; no Spark job runs."""
+    from skewless.lab.bench.control import INSTANCES, run
+
+    run(instances=instances or INSTANCES, quick=quick, plot=plot, json_path=json_path)
+
+
 @reproduce.command("ls-stream")
 def ls_stream(
     out: Annotated[
