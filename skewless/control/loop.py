@@ -18,12 +18,13 @@ from skewless.planning.keys.snapshot import KeySnapshot
 from skewless.planning.measure import Measured
 from skewless.planning.plan import Plan, PlanError, validate
 from skewless.planning.policy import PartitionPolicy, Policy
-from skewless.planning.resize import resized, resized_splits
 from skewless.planning.scaling import scaled, wanted
 from skewless.planning.snapshot import HotKey, Loads, Snapshot
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import as_bitmap, partition_of
 from skewless.routing.route import Route
 from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.state.commit import OperatorState
 from skewless.state.segment import Segment
 
@@ -59,6 +60,10 @@ class Balance:
     @staticmethod
     def initial(instances: int) -> "Balance":
         return Balance(CostModel.empty(), None, None, {}, tuple(range(instances)))
+
+    def resized(self, instances: int) -> "Balance":
+        """The same with another number of instances: the planner's memory is of the old ones."""
+        return replace(self, memory={}, order=tuple(range(instances)))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -99,14 +104,25 @@ class Round:
         return {
             "reason": self.reason,
             **_told(self.plan),
-            "splits": [
-                {"hash": s.hash, "members": list(s.members), "lines": s.lines}
-                for s in self.route.splits
-                if len(s.members) > 1
-            ],
-            "keyTable": sum(len(s.members) == 1 for s in self.route.splits),
+            **_exceptions(self.route),
             "planMs": round(self.plan_ms, 3),
         }
+
+
+def _exceptions(route: Route) -> dict[str, Any]:
+    """The keys that several instances share, and how many have an instance of their own."""
+    if not isinstance(route, TableRoute):
+        return {"splits": [], "keyTable": 0}
+    # Rows of an entry go to one of its members: a grid of one column.
+    shared = [Split(e.hash, e.partition, e.members, len(e.members)) for e in route.entries]
+    shared = [split for split in shared if len(split.members) > 1]
+    return {
+        "splits": [
+            {"hash": s.hash, "members": list(s.members), "lines": s.lines}
+            for s in (*shared, *route.splits)
+        ],
+        "keyTable": len(route.entries) - len(shared),
+    }
 
 
 def _told(plan: Plan | KeyPlan | None) -> dict[str, Any]:
@@ -148,8 +164,9 @@ def adopt(policy: AnyPolicy, fresh: Route, state: OperatorState, cores: int) -> 
     balance = Balance.from_json(state.planner["balance"])
     segments = state.segments
     same_but_for_instances = {**today, "instances": None} == {**before, "instances": None}
-    if same_but_for_instances and route.kind == "table" and count <= route.partitions:
-        route, balance = _resized(route, balance, count)
+    resized = route.resized(count) if same_but_for_instances else None
+    if resized is not None:
+        route, balance = resized, balance.resized(count)
     else:
         if fresh.partitions != route.partitions:
             everywhere = as_bitmap(range(fresh.partitions))
@@ -157,13 +174,6 @@ def adopt(policy: AnyPolicy, fresh: Route, state: OperatorState, cores: int) -> 
         route, balance = fresh, Balance.initial(fresh.instances)
     planner = {**state.planner, "policy": today, "balance": balance.to_json(), "round": None}
     return replace(state, route=route, segments=segments, planner=planner)
-
-
-def _resized(route: Route, balance: Balance, instances: int) -> tuple[Route, Balance]:
-    table = resized(route.table, instances)
-    splits = resized_splits(route.splits, instances)
-    balance = replace(balance, memory={}, order=tuple(range(instances)))
-    return replace(route, table=table, splits=splits), balance
 
 
 def next_round(
@@ -195,7 +205,8 @@ def next_round(
         stored=_stored(segments, seen),
         queued=seen,
         hot_keys=_hot_keys(reports, route.partitions, row_ms, match_ms, load),
-        splits=route.splits,
+        splits=route.splits if isinstance(route, TableRoute) else (),
+        entries=route.entries if isinstance(route, TableRoute) else (),
     )
     batches = balance.batches + 1
     plan: Plan | KeyPlan | None = None
@@ -217,12 +228,13 @@ def _scaled(
 ) -> tuple[Route, Balance]:
     """More or fewer instances, where the policy was given a range of them."""
     instances, busy_ms = getattr(policy, "instances", None), getattr(policy, "busy_ms", None)
-    if busy_ms is None or route.kind != "table":
+    if busy_ms is None:
         return route, balance
     scale = scaled(instances, busy_ms, [r.cpu_ms for r in reports], balance.streak)
     balance = replace(balance, streak=scale.streak)
     count = min(scale.instances, route.partitions)
-    return (route, balance) if count == route.instances else _resized(route, balance, count)
+    resized = None if count == route.instances else route.resized(count)
+    return (route, balance) if resized is None else (resized, balance.resized(count))
 
 
 def _planned(
@@ -232,10 +244,13 @@ def _planned(
         keys = key_snapshot(snapshot)
         proposed, memory = policy.plan_keys(keys, memory)
         validate_keys(proposed, keys, getattr(policy, "table_limit", None))
-        return proposed, memory, replace(route, splits=_entries(proposed, route.partitions))
+        entries = _entries(proposed, route.partitions)
+        return proposed, memory, TableRoute(route.table, entries)
     plan, memory = policy.plan(snapshot, memory)
     validate(plan, snapshot)
-    return plan, memory, replace(route, table=plan.table, splits=plan.splits)
+    if not isinstance(route, TableRoute):
+        return plan, memory, route
+    return plan, memory, TableRoute(plan.table, splits=plan.splits)
 
 
 def key_snapshot(snapshot: Snapshot) -> KeySnapshot:
@@ -245,7 +260,7 @@ def key_snapshot(snapshot: Snapshot) -> KeySnapshot:
     counts among the others at its home.
     """
     table = snapshot.table
-    entries = {s.hash: s.members[0] for s in snapshot.splits}
+    entries = {entry.hash: entry.members[0] for entry in snapshot.entries}
     cost = {key.hash: key.load for key in snapshot.hot_keys}
     rows = {key.hash: key.left_rows + key.right_rows for key in snapshot.hot_keys}
     hashes = np.array([*cost, *(h for h in entries if h not in cost)], np.uint64)
@@ -270,21 +285,16 @@ def key_snapshot(snapshot: Snapshot) -> KeySnapshot:
     )
 
 
-def _entries(plan: KeyPlan, partitions: int) -> tuple[Split, ...]:
-    """The key table as the router takes it: keys with an instance of their own, or two."""
+def _entries(plan: KeyPlan, partitions: int) -> tuple[Entry, ...]:
+    """The key table as the route takes it: keys with an instance of their own, or two."""
     places = partition_of(plan.hashes, partitions).tolist()
     entries = zip(
         plan.hashes.tolist(), places, plan.instances.tolist(), plan.seconds.tolist(), strict=True
     )
     return tuple(
-        _alone(h, place, (first,) if second == WHOLE else (first, second))
+        Entry(h, place, (first,) if second == WHOLE else (first, second))
         for h, place, first, second in entries
     )
-
-
-def _alone(hash_: int, partition: int, members: tuple[int, ...]) -> Split:
-    """A split whose left rows visit no instance but their home: a key table replicates nothing."""
-    return Split(hash_, partition, members, lines=len(members))
 
 
 def _every(policy: AnyPolicy) -> int:
@@ -338,5 +348,6 @@ def _hot_keys(
 
 def _heaviest_first(snapshot: Snapshot, route: Route) -> tuple[int, ...]:
     """With more instances than cores a batch ends evenly when the long tasks start first."""
-    loads = Measured().loads(snapshot, route.table, route.splits)
+    shared = route.exceptions if isinstance(route, TableRoute) else ()
+    loads = Measured().loads(snapshot, route.table, shared)
     return tuple(np.argsort(-loads, kind="stable").tolist())

@@ -23,6 +23,7 @@ from skewless.planning.scaling import (
 from skewless.planning.search import rebalance, standing
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+from skewless.routing.table import TableRoute
 
 _MEASURE = Measured()
 _PARTITIONS = 256
@@ -73,6 +74,9 @@ class Auto:
         per_instance = max(_PARTITIONS_PER_INSTANCE, -(-_PARTITIONS // most))
         partitions = min(per_instance, MAX_PARTITIONS // most) * most
         return round_robin(wanted(self.instances, cores), partitions)
+
+    def start(self, cores: int) -> TableRoute:
+        return TableRoute(self.table(cores))
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -8,7 +8,7 @@ from skewless.planning.hash import Hash
 from skewless.planning.plan import Plan, stay
 from skewless.planning.policy import check_count, check_whole
 from skewless.planning.snapshot import Snapshot
-from skewless.routing.cont_rand import ContRandRouter
+from skewless.routing.groups import GroupRoute
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
 
 
@@ -16,7 +16,7 @@ from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
 class ContRand:
     """Hash to a group of instances, store on a random member, probe every member.
 
-    >>> ContRand(instances=4, group=2).routing(cores=2).group
+    >>> ContRand(instances=4, group=2).start(cores=2).group
     2
     """
 
@@ -31,8 +31,8 @@ class ContRand:
     def table(self, cores: int) -> PartitionTable:
         return Hash(self.instances).table(cores)
 
-    def routing(self, cores: int) -> ContRandRouter:
-        return ContRandRouter(self.table(cores), self.group)
+    def start(self, cores: int) -> GroupRoute:
+        return GroupRoute(self.table(cores), self.group)
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "ContRand", "instances": self.instances, "group": self.group}

@@ -18,6 +18,7 @@ from skewless.planning.policy import (
 )
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.table import TableRoute
 
 _MEASURE = StoredTimesQueued()
 
@@ -83,6 +84,9 @@ class FastJoin:
     def table(self, cores: int) -> PartitionTable:
         instances = counted(self.instances, cores)
         return round_robin(instances, max(self.partitions, instances))
+
+    def start(self, cores: int) -> TableRoute:
+        return TableRoute(self.table(cores))
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -8,6 +8,7 @@ from skewless.planning.plan import Plan, stay
 from skewless.planning.policy import check_count, counted
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+from skewless.routing.table import TableRoute
 
 _PARTITIONS = 256
 
@@ -30,6 +31,9 @@ class Hash:
         # A multiple of the instances, so that each owns equally many partitions.
         per_instance = max(1, -(-_PARTITIONS // instances))
         return round_robin(instances, min(per_instance * instances, MAX_PARTITIONS))
+
+    def start(self, cores: int) -> TableRoute:
+        return TableRoute(self.table(cores))
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "Hash", "instances": self.instances}

@@ -6,7 +6,7 @@ from skewless.errors import bad_argument
 from skewless.planning.plan import Plan
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
-from skewless.routing.router import Router
+from skewless.routing.route import Route
 
 
 @runtime_checkable
@@ -22,7 +22,11 @@ class PartitionPolicy(Policy, Protocol):
     """Turns options into a routing table, and measured load into the next one."""
 
     def table(self, cores: int) -> PartitionTable:
-        """The table that a new query starts with on a cluster of so many cores."""
+        """The partitions of a new query on a cluster of so many cores, and their instances."""
+        ...
+
+    def start(self, cores: int) -> Route:
+        """The route that a new query starts with on a cluster of so many cores."""
         ...
 
     def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
@@ -30,14 +34,6 @@ class PartitionPolicy(Policy, Protocol):
 
         `state` is what it returned the last time, {} at first; it must survive JSON.
         """
-        ...
-
-
-class Replicating(PartitionPolicy, Protocol):
-    """A policy that balances by sending rows to several instances instead of moving partitions."""
-
-    def routing(self, cores: int) -> Router:
-        """Where rows go; `table` is only the base that it starts from."""
         ...
 
 

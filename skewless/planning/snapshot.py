@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from skewless.errors import SkewlessError
 from skewless.load.resources import per_instance
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.splits import Split
 
@@ -40,6 +41,7 @@ class Snapshot:
     queued: Loads
     hot_keys: tuple[HotKey, ...] = ()
     splits: tuple[Split, ...] = ()
+    entries: tuple[Entry, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("load", "stored", "queued"):

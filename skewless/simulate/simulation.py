@@ -17,7 +17,9 @@ from skewless.planning.plan import Plan, validate
 from skewless.planning.policy import PartitionPolicy
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import partition_of
+from skewless.routing.route import Route
 from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.simulate import kernel
 from skewless.simulate.cluster import Cluster, Course
 from skewless.simulate.costs import Costs
@@ -91,9 +93,13 @@ class _Simulation:
         self._fill_window()
 
     def _routes(self) -> kernel.Routes:
-        return routes_of(
-            self.policy, self.table, self.splits, self.streams.hashes, self.partition_of
-        )
+        return routes_of(self._route(), self.streams.hashes, self.partition_of)
+
+    def _route(self) -> Route:
+        start = self.policy.start(self.cluster.instances)
+        if isinstance(start, TableRoute):
+            return TableRoute(self.table, splits=self.splits)
+        return start
 
     @property
     def entries(self) -> int:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skewless.errors import SkewlessError
+from skewless.routing.kinds import route_from_json
 from skewless.routing.route import Route
 from skewless.state.naming import COMMITS, commit_name, own_files
 from skewless.state.sealed import DamagedError, UnsealedError, seal, unseal
 from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, Storage
 
-FORMAT = 3
+FORMAT = 4
 # Replaying a batch needs the commit before it, so two commits are kept whole. Older commit files
 # stay for a while as the record of progress, without their segments.
 KEPT_WHOLE = 2
@@ -43,7 +44,7 @@ class OperatorState:
     @staticmethod
     def from_json(record: dict[str, Any]) -> "OperatorState":
         return OperatorState(
-            route=Route.from_json(record["route"]),
+            route=route_from_json(record["route"]),
             max_time_us=record["maxTimeUs"],
             watermark_us=record["watermarkUs"],
             segments=tuple(Segment.from_json(s) for s in record["segments"]),

@@ -16,7 +16,6 @@ from skewless.operators.keyed.process import Process
 from skewless.operators.keyed.windows import Window
 from skewless.planning.hash import Hash
 from skewless.planning.policy import PartitionPolicy
-from skewless.routing.splits import homes
 from skewless.state.watermark import Delays
 from skewless.testing.local import HashFunction, LocalQuery, batches_of, spread_hash
 
@@ -67,7 +66,7 @@ class LocalKeyed(LocalQuery[pa.Table]):
         part = attempt.parts[0]
         route = part.state.route
         spread = spread_hash(rows.drop_columns([HASH]))
-        instances = homes(route.table, route.splits, hashes, spread)
+        instances = route.homes("left", hashes, spread)
         results: list[pa.RecordBatch] = []
         for instance in part.order:
             mine = rows.filter(pa.array(instances == instance))

@@ -13,9 +13,10 @@ from skewless.planning.hash import Hash
 from skewless.planning.keys.policies import PKG, Mixed
 from skewless.planning.plan import Plan
 from skewless.planning.snapshot import HotKey, Snapshot
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route
-from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.state.commit import OperatorState
 
 
@@ -44,7 +45,7 @@ def report(instance: int, loads: dict[int, int], hot: tuple[HotKeyLoad, ...] = (
 
 
 def test_a_straggler_is_relieved_and_starts_first() -> None:
-    route = Route(PartitionTable(2, (0, 0, 0, 0, 1, 1, 1, 1)))
+    route = TableRoute(PartitionTable(2, (0, 0, 0, 0, 1, 1, 1, 1)))
     loads = [report(0, dict.fromkeys(range(4), 90_000)), report(1, {4: 10_000})]
     turn = next_round(Auto(instances=2), route, Balance.initial(2), loads, ())
     assert turn.plan is not None
@@ -63,7 +64,7 @@ def test_a_straggler_is_relieved_and_starts_first() -> None:
 def test_a_key_hotter_than_an_instance_is_split() -> None:
     key = 5 << 58
     place = int(partition_of(np.array([key], np.uint64), 8)[0])
-    route = Route(PartitionTable(2, (0, 1) * 4))
+    route = TableRoute(PartitionTable(2, (0, 1) * 4))
     hot = HotKeyLoad(key, 40_000, 60_000, 1_000_000)
     loads = {p: 5_000 for p in range(8) if p != place}
     reports = [report(0, {place: 100_000}, (hot,)), report(1, loads)]
@@ -74,7 +75,7 @@ def test_a_key_hotter_than_an_instance_is_split() -> None:
 
 
 def test_a_policy_is_asked_as_often_as_it_says() -> None:
-    route = Route(PartitionTable(2, (0, 0, 1, 1)))
+    route = TableRoute(PartitionTable(2, (0, 0, 1, 1)))
     uneven = [report(0, {0: 90_000, 1: 90_000}), report(1, {2: 10})]
     balance = Balance.initial(2)
     moved = []
@@ -91,6 +92,9 @@ class Mistaken:
     def table(self, cores: int) -> PartitionTable:
         return PartitionTable(2, (0, 1))
 
+    def start(self, cores: int) -> Route:
+        return TableRoute(self.table(cores))
+
     def describe(self) -> dict[str, Any]:
         return {"policy": "Mistaken"}
 
@@ -99,7 +103,7 @@ class Mistaken:
 
 
 def test_a_mistaken_plan_is_refused_and_nothing_changes() -> None:
-    route = Route(PartitionTable(2, (0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1)))
     turn = next_round(Mistaken(), route, Balance.initial(2), [report(0, {0: 5})], ())
     assert turn.route == route
     assert turn.reason.startswith("refused: ")
@@ -108,7 +112,7 @@ def test_a_mistaken_plan_is_refused_and_nothing_changes() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_batches_without_work_change_nothing(rows: int) -> None:
-    route = Route(PartitionTable(2, (0, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1, 0, 1)))
     empty = [report(0, {0: rows} if rows else {}), report(1, {})]
     turn = next_round(Auto(instances=2), route, Balance.initial(2), empty, ())
     assert turn.route.table == route.table
@@ -126,12 +130,12 @@ def hot(keys: list[int], rows: int) -> tuple[HotKeyLoad, ...]:
 
 def test_a_key_policy_moves_keys_out_of_one_partition() -> None:
     keys = keys_in(0, 4, 6)
-    route = Route(PartitionTable(2, (0, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1, 0, 1)))
     reports = [report(0, {0: 60_000, 2: 1_000}, hot(keys, 10_000)), report(1, {1: 1_000})]
     turn = next_round(Mixed(instances=2), route, Balance.initial(2), reports, ())
     assert turn.route.table == route.table, "partitions stay where they are"
-    assert [split.members for split in turn.route.splits] == [(1,)] * 3
-    assert {split.hash for split in turn.route.splits} < set(keys)
+    assert [entry.members for entry in turn.route.entries] == [(1,)] * 3
+    assert {entry.hash for entry in turn.route.entries} < set(keys)
     told = turn.to_json()
     assert (told["keyTable"], told["movedKeys"], told["moves"]) == (3, 3, [])
     assert told["imbalanceAfter"] < 0.1 < told["imbalanceBefore"]
@@ -148,7 +152,7 @@ def test_keys_of_the_table_stay_known_when_they_are_idle() -> None:
         stored=np.array([100.0, 10.0, 10.0, 10.0]),
         queued=np.array([80.0, 10.0, 10.0, 20.0]),
         hot_keys=(HotKey(busy, 0, 6.0, 60, 0),),
-        splits=(Split(idle, 0, (1,), 1),),
+        entries=(Entry(idle, 0, (1,)),),
     )
     keys = key_snapshot(snapshot)
     assert keys.hashes.tolist() == [busy, idle]
@@ -161,16 +165,17 @@ def test_keys_of_the_table_stay_known_when_they_are_idle() -> None:
 
 def test_partial_key_grouping_gives_a_key_two_instances() -> None:
     (key,) = keys_in(0, 4, 1)
-    route = Route(PartitionTable(2, (0, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1, 0, 1)))
     reports = [report(0, {0: 90_000}, hot([key], 90_000)), report(1, {1: 1_000})]
     turn = next_round(PKG(instances=2), route, Balance.initial(2), reports, ())
-    (split,) = turn.route.splits
-    assert sorted(split.members) == [0, 1]
+    (entry,) = turn.route.entries
+    assert sorted(entry.members) == [0, 1]
+    assert turn.to_json()["splits"] == [{"hash": key, "members": list(entry.members), "lines": 2}]
 
 
 def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> None:
     policy = Mixed(instances=(2, 4), busy_ms=50.0)
-    route = Route(PartitionTable(2, (0, 1) * 4))
+    route = TableRoute(PartitionTable(2, (0, 1) * 4))
     keys = [key for p in range(8) for key in keys_in(p, 8, 4)]
     balance = Balance.initial(2)
     counts = []
@@ -195,7 +200,7 @@ def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> Non
             np.ones(8),
             np.full(8, 20_000.0),
             tuple(HotKey(k, p // 4, 5.0, 5_000, 0) for p, k in enumerate(keys)),
-            route.splits,
+            entries=route.entries,
         )
     )
     assert after.skewness <= 1 / 8, "the new instances have their share at once, but for one key"
@@ -203,7 +208,7 @@ def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> Non
 
 def test_instances_go_when_all_are_idle_for_long() -> None:
     policy = Auto(instances=(1, 4), busy_ms=1_000.0)
-    route = Route(PartitionTable(4, tuple(range(4)) * 2))
+    route = TableRoute(PartitionTable(4, tuple(range(4)) * 2))
     balance = Balance.initial(4)
     counts = []
     for _ in range(6):
@@ -223,22 +228,22 @@ def state_of(policy: Any, route: Route) -> OperatorState:
 
 def test_another_number_of_instances_keeps_the_table() -> None:
     key = keys_in(3, 4, 1)[0]
-    route = Route(PartitionTable(2, (1, 1, 0, 1)), (Split(key, 3, (0,), 1),))
+    route = TableRoute(PartitionTable(2, (1, 1, 0, 1)), (Entry(key, 3, (0,)),))
     policy = Mixed(instances=3)
-    after = adopt(policy, Route(policy.table(1)), state_of(Mixed(instances=2), route), 1)
+    after = adopt(policy, policy.start(1), state_of(Mixed(instances=2), route), 1)
     assert after.route.table.assignment == (2, 1, 0, 1), "the newcomer takes from the fullest"
     assert after.route.instances == 3
-    assert after.route.splits == route.splits
+    assert after.route.entries == route.entries
     assert (after.planner["own"], after.watermark_us) == (7, 3), "what is the operator's stays"
     assert after.planner["policy"] == policy.describe()
     assert after.planner["balance"]["order"] == [0, 1, 2]
 
 
 def test_the_same_policy_changes_nothing_and_another_starts_anew() -> None:
-    route = Route(PartitionTable(2, (1, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (1, 1, 0, 1)))
     policy = Mixed(instances=(1, 3))
     state = state_of(policy, route)
-    assert adopt(policy, Route(policy.table(1)), state, 1) is state, "a number that it has chosen"
+    assert adopt(policy, policy.start(1), state, 1) is state, "a number that it has chosen"
     other = Auto(instances=2)
-    after = adopt(other, Route(other.table(1)), state, 1)
-    assert after.route == Route(other.table(1))
+    after = adopt(other, other.start(1), state, 1)
+    assert after.route == other.start(1)

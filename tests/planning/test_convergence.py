@@ -14,10 +14,10 @@ from skewless.planning.lsstream import LsStream
 from skewless.planning.measure import Measured, Resources, StoredTimesQueued, without_split_keys
 from skewless.planning.plan import validate
 from skewless.planning.policy import Policy
-from skewless.planning.resize import resized, resized_splits
 from skewless.planning.search import standing
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of, round_robin
+from skewless.routing.resize import resized_splits, resized_table
 from skewless.routing.splits import Split
 
 PARTITIONS = 256
@@ -47,7 +47,7 @@ class Cluster:
         self.rows = self.rng.permutation(self.rows)
 
     def resize(self, instances: int) -> None:
-        self.table = resized(self.table, instances)
+        self.table = resized_table(self.table, instances)
         self.splits = resized_splits(self.splits, instances)
 
     def snapshot(self) -> Snapshot:

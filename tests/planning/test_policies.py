@@ -16,7 +16,7 @@ from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.lsstream import LsStream
 from skewless.planning.plan import validate
-from skewless.planning.policy import PartitionPolicy, Policy, Replicating
+from skewless.planning.policy import PartitionPolicy, Policy
 from skewless.planning.posg import Posg
 from skewless.planning.roundrobin import RoundRobin
 from skewless.planning.snapshot import Snapshot
@@ -77,9 +77,11 @@ def test_some_never_move(policy: PartitionPolicy) -> None:
     assert state == {}
 
 
-def test_replicating_policies_have_a_router() -> None:
-    policies: list[Replicating] = [ContRand(6, group=3), JoinMatrix(6)]
-    assert [policy.routing(cores=2).instances for policy in policies] == [6, 6]
+def test_only_the_baselines_start_with_replicas() -> None:
+    assert [p for p, policy in zip(NAMES, POLICIES, strict=True) if policy.start(2).replicates] == [
+        "ContRand",
+        "JoinMatrix",
+    ]
 
 
 ROUTING = [
@@ -101,8 +103,7 @@ ROUTING = [
 def test_without_instances_there_is_one_per_core(kind: Any) -> None:
     for cores, instances in ((0, 1), (1, 1), (3, 3), (300, 300)):
         assert kind().table(cores).instances == instances
-        if hasattr(kind, "routing"):
-            assert kind().routing(cores).instances == instances
+        assert kind().start(cores).instances == instances
     assert kind().describe()["instances"] is None
     assert isinstance(kind(), Policy)
 

@@ -21,8 +21,9 @@ import skewless as sk
 from skewless.errors import LateRowsWarning, StateGrowsWarning
 from skewless.operators.keyed import operator as keyed_operator
 from skewless.operators.keyed.windows import SessionWindow, Windows
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable, partition_of
-from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.runtime.stream import Stream
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows
 from tests.operators.keyed.cases import SECOND, table
@@ -106,14 +107,14 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
                 seen[key.hash] = int(at[0])
         count = route.instances
         chosen = list(seen.items())[: int(rng.integers(1, 6))]
-        splits = tuple(
-            Split(h, at, tuple(rng.permutation(count)[: rng.integers(1, count)].tolist()), 1)
+        entries = tuple(
+            Entry(h, at, tuple(rng.permutation(count)[: rng.integers(1, count)].tolist()))
             for h, at in chosen
         )
-        sizes.append(len(splits))
+        sizes.append(len(entries))
         owners = PartitionTable(count, tuple(rng.integers(0, count, route.partitions).tolist()))
         order = tuple(rng.permutation(count).tolist())
-        way = replace(route, table=owners, splits=splits)
+        way = TableRoute(owners, entries)
         return replace(turn, route=way, balance=replace(turn.balance, order=order))
 
     monkeypatch.setattr(keyed_operator, "next_round", restless_round)

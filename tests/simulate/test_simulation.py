@@ -16,6 +16,7 @@ from skewless.planning.lsstream import LsStream
 from skewless.planning.plan import Plan, moves_between, stay
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
+from skewless.routing.table import TableRoute
 from skewless.simulate import Cluster, Costs, Course, Streams, kernel, simulate
 from skewless.simulate.routes import routes_of
 from tests.simulate.reference import latencies
@@ -35,7 +36,7 @@ def test_one_pass_gives_what_events_give(scope: Any) -> None:
     costs = Costs.scan(tuple_s=8e-4, compare_s=3e-6, match_s=2e-6, scope=scope)
     table = Hash(3).table(3)
     partitions = partition_of(streams.hashes, table.partitions)
-    routes = routes_of(Hash(3), table, (), streams.hashes, partitions)
+    routes = routes_of(Hash(3).start(3), streams.hashes, partitions)
     arrivals = streams.between(0.0, 0.7, np.random.default_rng(8))
     n = len(arrivals.key)
     log = kernel.with_room(None, n)
@@ -120,6 +121,9 @@ class MoveOnce:
 
     def table(self, cores: int) -> PartitionTable:
         return PartitionTable(2, (0, 0, 0, 0, 0, 0, 1, 1))
+
+    def start(self, cores: int) -> TableRoute:
+        return TableRoute(self.table(cores))
 
     def describe(self) -> dict[str, Any]:
         return {}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from skewless.state.commit import (
+    FORMAT,
     CheckpointError,
     Commit,
     CommitLog,
@@ -81,7 +82,7 @@ def test_a_missing_commit_is_named(log: CommitLog) -> None:
     assert log.record(1) is None
 
 
-@pytest.mark.parametrize("version", [0, 2, "3", None])
+@pytest.mark.parametrize("version", [0, FORMAT - 1, str(FORMAT), None])
 def test_another_format_is_refused(log: CommitLog, version: Any) -> None:
     """Whether it has a checksum, as it may in times to come, or not, as before."""
     record = {**commit(0).to_json(), "format": version}
@@ -91,7 +92,7 @@ def test_another_format_is_refused(log: CommitLog, version: Any) -> None:
             with pytest.raises(CheckpointError) as refusal:
                 read(0)
             assert str(refusal.value).startswith(path)
-            said = f"has format {version!r}, this version of Skewless reads format 3"
+            said = f"has format {version!r}, this version of Skewless reads format {FORMAT}"
             assert said in str(refusal.value)
 
 
@@ -123,7 +124,9 @@ def naming(name: str) -> bytes:
         seal(commit(0).to_json())[:-1],
         seal(commit(0).to_json()) + b"\n",
         seal(commit(0).to_json()).replace(b'"watermarkUs":null', b'"watermarkUs":7'),
-        seal(commit(0).to_json()).replace(b'"format":3', b'"format":2'),
+        seal(commit(0).to_json()).replace(
+            f'"format":{FORMAT}'.encode(), f'"format":{FORMAT - 1}'.encode()
+        ),
         seal(commit(1).to_json()),  # another commit's file under this one's name
         without("operators"),
         without("fingerprint"),

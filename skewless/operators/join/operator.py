@@ -11,9 +11,6 @@ from skewless.load.report import Report
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
-from skewless.routing.cont_rand import ContRandRouter
-from skewless.routing.join_matrix import JoinMatrixRouter
-from skewless.routing.route import Route
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
 from skewless.state.faults import Faults
@@ -38,7 +35,7 @@ class JoinOperator:
     limits: Limits = field(default_factory=Limits)
 
     def initial_state(self, cores: int) -> OperatorState:
-        route = self._route(cores)
+        route = self.policy.start(cores)
         return OperatorState(
             route=route,
             max_time_us=dict.fromkeys(SIDES),
@@ -47,21 +44,11 @@ class JoinOperator:
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return adopt(self.policy, self._route(cores), state, cores)
+        return adopt(self.policy, self.policy.start(cores), state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
         return tuple(state.planner["balance"]["order"])
-
-    def _route(self, cores: int) -> Route:
-        table = self.policy.table(cores)
-        routing = getattr(self.policy, "routing", None)
-        router = None if routing is None else routing(cores)
-        if isinstance(router, ContRandRouter):
-            return Route(table, kind="groups", group=router.group)
-        if isinstance(router, JoinMatrixRouter):
-            return Route(table, kind="grid")
-        return Route(table)
 
     def _planner(self, balance: Balance, last: Round | None = None) -> dict[str, Any]:
         return {

@@ -22,6 +22,7 @@ from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.planning.auto import Auto
 from skewless.routing.route import Route
+from skewless.routing.table import TableRoute, as_table
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import choose_merges, expired
 from skewless.state.faults import Faults
@@ -55,7 +56,7 @@ class KeyedOperator:
     def __post_init__(self) -> None:
         if set(self.delays.by_side) != {INPUT}:
             raise bad_argument("watermark", dict(self.delays.by_side), f"one delay, of {INPUT!r}")
-        if hasattr(self.policy, "routing"):
+        if self.policy.start(1).replicates:
             raise bad_argument("balance", self.policy, "a policy that sends a row to one instance")
         check_mode(self.mode, self.process, self.window, self.delays.by_side[INPUT])
         if getattr(self.policy, "needs_combinable", False) and not self.combinable:
@@ -115,7 +116,7 @@ class KeyedOperator:
         return Summary(self.layout, self.process.measures, self.window).output_schema
 
     def initial_state(self, cores: int) -> OperatorState:
-        route = Route(self._policy.table(cores))
+        route = self._policy.start(cores)
         return OperatorState(
             route=route,
             max_time_us={INPUT: None},
@@ -124,7 +125,7 @@ class KeyedOperator:
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return adopt(self._policy, Route(self._policy.table(cores)), state, cores)
+        return adopt(self._policy, self._policy.start(cores), state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
@@ -152,7 +153,7 @@ class KeyedOperator:
             window=self.window,
             mode=self.mode,
             delays=self.delays,
-            route=state.route,
+            route=as_table(state.route),
             watermark_us=state.watermark_us,
             previous_us=state.planner["previousUs"],
             max_time_us=state.max_time_us[INPUT],
@@ -203,7 +204,7 @@ class KeyedOperator:
             layout=self.layout,
             process=self.process,
             window=self.window,
-            route=before.route,
+            route=as_table(before.route),
             segments=after.segments,
             after_us=before.watermark_us,
             until_us=after.watermark_us,
@@ -244,14 +245,14 @@ class KeyedOperator:
             return False
         return before.watermark_us is None or segment.max_time_us > before.watermark_us
 
-    def _allowed(self, route: Route) -> Route:
+    def _allowed(self, route: Route) -> TableRoute:
         """A plan as this operator can run it: no row has a second instance to visit."""
-        splits = tuple(
-            replace(s, lines=len(s.members))
-            for s in route.splits
-            if self.combinable or len(s.members) == 1
-        )
-        return replace(route, splits=splits)
+        route = as_table(route)
+        if self.combinable:
+            splits = tuple(replace(s, lines=len(s.members)) for s in route.splits)
+            return replace(route, splits=splits)
+        whole = tuple(e for e in route.entries if len(e.members) == 1)
+        return replace(route, entries=whole, splits=())
 
     def _planner(
         self, balance: Balance, previous_us: int | None, last: Round | None = None

@@ -26,6 +26,7 @@ from skewless.planning.scaling import (
     wanted,
 )
 from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.table import TableRoute
 
 # Once it acts, a policy balances to this share of the threshold, so that small changes of the load
 # do not make it act again.
@@ -49,6 +50,10 @@ class KeyPolicy(Policy, Protocol):
 
     def table(self, cores: int) -> PartitionTable:
         """Where the hash sends keys: their homes."""
+        ...
+
+    def start(self, cores: int) -> TableRoute:
+        """The route that a new query starts with: no key has an entry yet."""
         ...
 
     def plan_keys(
@@ -89,6 +94,9 @@ class _Threshold:
         # Partitions for as many instances as there may come to be.
         most = Hash(largest(self.instances, cores)).table(cores)
         return round_robin(wanted(self.instances, cores), most.partitions)
+
+    def start(self, cores: int) -> TableRoute:
+        return TableRoute(self.table(cores))
 
     def describe(self) -> dict[str, Any]:
         options = {field.name: getattr(self, field.name) for field in fields(self)}
