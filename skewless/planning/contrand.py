@@ -4,16 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.imbalance import imbalance
+from skewless.planning.checks import check_count, check_whole
+from skewless.planning.decision import Decision, Memory
 from skewless.planning.hash import Hash
-from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_count, check_whole
+from skewless.planning.plan import stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.groups import GroupRoute
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
 
 
 @dataclass(frozen=True)
-class ContRand:
+class ContRand(RoutingPolicy):
     """Hash to a group of instances, store on a random member, probe every member.
 
     >>> ContRand(instances=4, group=2).start(cores=2).group
@@ -37,6 +39,7 @@ class ContRand:
     def describe(self) -> dict[str, Any]:
         return {"policy": "ContRand", "instances": self.instances, "group": self.group}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = snapshot.by_instance(snapshot.load)
-        return stay(snapshot, "groups are fixed: nothing moves", imbalance(loads)), {}
+        plan = stay(snapshot, "groups are fixed: nothing moves", imbalance(loads))
+        return Decision(None, plan.reason, plan=plan)

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.imbalance import imbalance
-from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_count, counted
+from skewless.planning.checks import check_count, counted
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.plan import stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
-from skewless.routing.table import TableRoute
 
 _PARTITIONS = 256
 
 
 @dataclass(frozen=True)
-class Hash:
+class Hash(RoutingPolicy):
     """Every key stays on the instance its hash names; one instance per core by default.
 
     >>> Hash(instances=4).table(cores=2).instances
@@ -32,12 +33,9 @@ class Hash:
         per_instance = max(1, -(-_PARTITIONS // instances))
         return round_robin(instances, min(per_instance * instances, MAX_PARTITIONS))
 
-    def start(self, cores: int) -> TableRoute:
-        return TableRoute(self.table(cores))
-
     def describe(self) -> dict[str, Any]:
         return {"policy": "Hash", "instances": self.instances}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = snapshot.by_instance(snapshot.load)
-        return stay(snapshot, "plain hashing moves nothing", imbalance(loads)), {}
+        return stay(snapshot, "plain hashing moves nothing", imbalance(loads)).decision()

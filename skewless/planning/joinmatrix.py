@@ -4,16 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.imbalance import imbalance
+from skewless.planning.checks import check_count
+from skewless.planning.decision import Decision, Memory
 from skewless.planning.hash import Hash
-from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_count
+from skewless.planning.plan import stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.grid import GridRoute
 from skewless.routing.partitions import PartitionTable
 
 
 @dataclass(frozen=True)
-class JoinMatrix:
+class JoinMatrix(RoutingPolicy):
     """A left row goes to a random row of the grid, a right row to a random column.
 
     >>> JoinMatrix(instances=12).start(cores=2).shape
@@ -34,6 +36,7 @@ class JoinMatrix:
     def describe(self) -> dict[str, Any]:
         return {"policy": "JoinMatrix", "instances": self.instances}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = snapshot.by_instance(snapshot.load)
-        return stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads)), {}
+        plan = stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads))
+        return Decision(None, plan.reason, plan=plan)

@@ -105,10 +105,5 @@ def _send_entries(
     """Keys of the key table go to their instance."""
     where = {entry.hash: entry.members for entry in route.entries}
     for key in np.flatnonzero(np.isin(hashes, np.array(list(where), np.uint64))).tolist():
-        members = where[int(hashes[key])]
-        if len(members) > 1:
-            raise SkewlessError(
-                "entries: got a key with several instances, whose rows would not meet; takes a "
-                "policy that is for joins, such as Mixed"
-            )
-        owner[key] = members[0]
+        # A join has no entries of several instances: their rows would not meet.
+        (owner[key],) = where[int(hashes[key])]

@@ -30,7 +30,8 @@ class OperatorState:
     max_time_us: dict[str, int | None]  # per side: the largest event time seen
     watermark_us: int | None
     segments: tuple[Segment, ...] = ()
-    planner: dict[str, Any] = field(default_factory=dict)  # opaque: belongs to the policy
+    planner: dict[str, Any] = field(default_factory=dict)  # opaque: belongs to the control loop
+    previous_us: int | None = None  # the watermark one batch before, where an operator needs it
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,6 +40,7 @@ class OperatorState:
             "watermarkUs": self.watermark_us,
             "segments": [s.to_json() for s in self.segments],
             "planner": self.planner,
+            "previousUs": self.previous_us,
         }
 
     @staticmethod
@@ -49,6 +51,7 @@ class OperatorState:
             watermark_us=record["watermarkUs"],
             segments=tuple(Segment.from_json(s) for s in record["segments"]),
             planner=record["planner"],
+            previous_us=record["previousUs"],
         )
 
 

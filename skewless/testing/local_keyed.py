@@ -15,7 +15,7 @@ from skewless.operators.keyed.operator import KeyedOperator, layout_of
 from skewless.operators.keyed.process import Process
 from skewless.operators.keyed.windows import Window
 from skewless.planning.hash import Hash
-from skewless.planning.policy import PartitionPolicy
+from skewless.planning.policy import RoutingPolicy
 from skewless.state.watermark import Delays
 from skewless.testing.local import HashFunction, LocalQuery, batches_of, spread_hash
 
@@ -36,7 +36,7 @@ class LocalKeyed(LocalQuery[pa.Table]):
     window: Window = None
     delay_us: int | None = 0
     mode: str = "append"
-    policy: PartitionPolicy = field(default_factory=lambda: Hash(2))
+    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False

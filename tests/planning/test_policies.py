@@ -12,16 +12,21 @@ from skewless.planning.contrand import ContRand
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
-from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.lsstream import LsStream
+from skewless.planning.minmig import MinMig
+from skewless.planning.mintable import MinTable
+from skewless.planning.mixed import Mixed
+from skewless.planning.pkg import PKG
 from skewless.planning.plan import validate
-from skewless.planning.policy import PartitionPolicy, Policy
+from skewless.planning.policy import Policy, RoutingPolicy
 from skewless.planning.posg import Posg
+from skewless.planning.readj import Readj
 from skewless.planning.roundrobin import RoundRobin
 from skewless.planning.snapshot import Snapshot
+from tests.planning.cases import planned
 
-POLICIES: list[PartitionPolicy] = [
+POLICIES: list[RoutingPolicy] = [
     Hash(instances=4),
     LsStream(instances=4),
     FastJoin(instances=4),
@@ -32,7 +37,7 @@ POLICIES: list[PartitionPolicy] = [
 NAMES = [type(policy).__name__ for policy in POLICIES]
 
 
-def measured(policy: PartitionPolicy, seed: int) -> Snapshot:
+def measured(policy: RoutingPolicy, seed: int) -> Snapshot:
     table = policy.table(cores=2)
     rng = np.random.default_rng(seed)
     rows = rng.pareto(1.0, table.partitions) * 100
@@ -40,38 +45,38 @@ def measured(policy: PartitionPolicy, seed: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_a_policy_is_described_and_remembers_in_json(policy: PartitionPolicy) -> None:
+def test_a_policy_is_described_and_remembers_in_json(policy: RoutingPolicy) -> None:
     described = policy.describe()
     assert described["policy"] == type(policy).__name__
     assert json.loads(json.dumps(described)) == described
     state: dict[str, Any] = {}
     for seed in range(3):
         snapshot = measured(policy, seed)
-        plan, state = policy.plan(snapshot, state)
+        plan, state = planned(policy, snapshot, state)
         assert json.loads(json.dumps(state)) == state
         validate(plan, snapshot)
         assert plan.reason
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_the_same_snapshot_and_memory_give_the_same_plan(policy: PartitionPolicy) -> None:
+def test_the_same_snapshot_and_memory_give_the_same_plan(policy: RoutingPolicy) -> None:
     snapshot = measured(policy, 1)
     assert policy.plan(snapshot, {}) == policy.plan(snapshot, {})
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_idle_instances_are_left_alone(policy: PartitionPolicy) -> None:
+def test_idle_instances_are_left_alone(policy: RoutingPolicy) -> None:
     table = policy.table(cores=2)
     nothing = np.zeros(table.partitions)
-    plan, _ = policy.plan(Snapshot(table, nothing, nothing, nothing), {})
+    plan, _ = planned(policy, Snapshot(table, nothing, nothing, nothing), {})
     assert plan.does_nothing
     assert plan.table == table
 
 
 @pytest.mark.parametrize("policy", [Hash(4), ContRand(4), JoinMatrix(4)])
-def test_some_never_move(policy: PartitionPolicy) -> None:
+def test_some_never_move(policy: RoutingPolicy) -> None:
     snapshot = measured(policy, 3)
-    plan, state = policy.plan(snapshot, {})
+    plan, state = planned(policy, snapshot, {})
     assert plan.table == snapshot.table
     assert plan.imbalance_before == plan.imbalance_after > 0
     assert state == {}
@@ -110,7 +115,7 @@ def test_without_instances_there_is_one_per_core(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [LeastWork, Posg, RoundRobin])
 def test_maps_have_one_instance_per_core_too(kind: Any) -> None:
-    assert [kind().count(cores) for cores in (0, 1, 3, 300)] == [1, 1, 3, 300]
+    assert [kind().start(cores).instances for cores in (0, 1, 3, 300)] == [1, 1, 3, 300]
     assert isinstance(kind(), Policy)
 
 

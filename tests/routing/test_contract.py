@@ -21,6 +21,7 @@ from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route, Side
 from skewless.routing.splits import Split, replicas
 from skewless.routing.table import TableRoute
+from tests.planning.cases import planned
 from tests.routing.cases import routes
 
 SIDES: tuple[Side, Side] = ("left", "right")
@@ -96,7 +97,7 @@ def planned_routes(draw: st.DrawFn, batches: int) -> list[Route]:
             for k in range(len(KEYS))
         )
         snapshot = Snapshot(table, loads, loads, 100 * loads, keys, splits)
-        plan, state = policy.plan(snapshot, state)
+        plan, state = planned(policy, snapshot, state)
         validate(plan, snapshot)
         table, splits = plan.table, plan.splits
     return made

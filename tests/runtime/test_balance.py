@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import skewless as sk
-from skewless.operators.join import operator as join_operator
+from skewless.control.loop import ControlLoop
 from skewless.routing.partitions import PartitionTable
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows, join_oracle
 from tests.routing.cases import random_route
@@ -53,12 +53,12 @@ def test_every_policy_gives_the_oracles_rows(spark, tmp_path, expected, policy) 
 def test_a_route_that_changes_every_batch(spark, tmp_path, expected, monkeypatch, kills) -> None:
     """Tables, split keys, groups and grids at random, with kills in between."""
     rng = np.random.default_rng(9)
-    plain = join_operator.next_round
+    plain = ControlLoop.next_round
     hot: list[int] = []
     kinds: set[str] = set()
 
-    def restless(policy, route, balance, reports, segments):
-        turn = plain(policy, route, balance, reports, segments)
+    def restless(loop, route, balance, reports, segments):
+        turn = plain(loop, route, balance, reports, segments)
         for report in reports:
             for key in report.hot_keys:
                 hot.append(key.hash)
@@ -69,7 +69,7 @@ def test_a_route_that_changes_every_batch(spark, tmp_path, expected, monkeypatch
         order = tuple(rng.permutation(4).tolist())
         return replace(turn, route=way, balance=replace(turn.balance, order=order))
 
-    monkeypatch.setattr(join_operator, "next_round", restless)
+    monkeypatch.setattr(ControlLoop, "next_round", restless)
     faults = [Fault(point, batch) for batch, point in enumerate(kills)]
     replay = Replay(spark, tmp_path, BATCHES)
     found = replay.run(

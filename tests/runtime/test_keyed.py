@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.control.loop import ControlLoop
 from skewless.errors import LateRowsWarning, StateGrowsWarning
-from skewless.operators.keyed import operator as keyed_operator
 from skewless.operators.keyed.windows import SessionWindow, Windows
 from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable, partition_of
@@ -95,12 +95,12 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     A key gets one instance or several: what cannot be added up must refuse the latter by itself.
     """
     rng = np.random.default_rng(3)
-    plain = keyed_operator.next_round
+    plain = ControlLoop.next_round
     seen: dict[int, int] = {}
     sizes: list[int] = []
 
-    def restless_round(policy, route, balance, reports, segments):
-        turn = plain(policy, route, balance, reports, segments)
+    def restless_round(loop, route, balance, reports, segments):
+        turn = plain(loop, route, balance, reports, segments)
         for report in reports:
             for key in report.hot_keys:
                 at = partition_of(np.array([key.hash], np.uint64), route.partitions)
@@ -117,7 +117,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         way = TableRoute(owners, entries)
         return replace(turn, route=way, balance=replace(turn.balance, order=order))
 
-    monkeypatch.setattr(keyed_operator, "next_round", restless_round)
+    monkeypatch.setattr(ControlLoop, "next_round", restless_round)
     yield sizes
     assert max(sizes) > 1, "the table of keys has changed"
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from skewless.control.loop import AnyPolicy, Balance, Round, adopt, detail_of, next_round
+from skewless.control.loop import ControlLoop
+from skewless.control.memory import Balance, Planner
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
 from skewless.errors import SkewlessError, bad_argument
@@ -21,6 +22,7 @@ from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.planning.auto import Auto
+from skewless.planning.policy import RoutingPolicy
 from skewless.routing.route import Route
 from skewless.routing.table import TableRoute, as_table
 from skewless.state.commit import OperatorState
@@ -48,7 +50,7 @@ class KeyedOperator:
     process: Process
     window: Window
     delays: Delays
-    policy: AnyPolicy
+    policy: RoutingPolicy
     fingerprint: dict[str, Any]
     mode: str = "append"
     limits: Limits = field(default_factory=Limits)
@@ -59,7 +61,7 @@ class KeyedOperator:
         if self.policy.start(1).replicates:
             raise bad_argument("balance", self.policy, "a policy that sends a row to one instance")
         check_mode(self.mode, self.process, self.window, self.delays.by_side[INPUT])
-        if getattr(self.policy, "needs_combinable", False) and not self.combinable:
+        if self.policy.needs_combinable and not self.combinable:
             raise bad_argument(
                 "balance",
                 f"{type(self.policy).__name__} with {self.process!r} in mode {self.mode!r}",
@@ -92,11 +94,15 @@ class KeyedOperator:
         return self.mode == "append" and isinstance(self.process, Count | Agg)
 
     @cached_property
-    def _policy(self) -> AnyPolicy:
+    def _policy(self) -> RoutingPolicy:
         """The policy in force: one that would share keys out must not count on it."""
         if self.combinable or not isinstance(self.policy, Auto):
             return self.policy
         return replace(self.policy, split=False)
+
+    @property
+    def _loop(self) -> ControlLoop:
+        return ControlLoop(self._policy)
 
     @property
     def emits(self) -> bool:
@@ -116,20 +122,20 @@ class KeyedOperator:
         return Summary(self.layout, self.process.measures, self.window).output_schema
 
     def initial_state(self, cores: int) -> OperatorState:
-        route = self._policy.start(cores)
+        route = self._loop.start(cores)
         return OperatorState(
             route=route,
             max_time_us={INPUT: None},
             watermark_us=None,
-            planner=self._planner(Balance.initial(route.instances), None),
+            planner=self._loop.planner(Balance.initial(route.instances)),
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return adopt(self._policy, self._policy.start(cores), state, cores)
+        return self._loop.adopt(state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
-        return tuple(state.planner["balance"]["order"])
+        return Planner.from_json(state.planner).balance.order
 
     def task(
         self,
@@ -155,13 +161,13 @@ class KeyedOperator:
             delays=self.delays,
             route=as_table(state.route),
             watermark_us=state.watermark_us,
-            previous_us=state.planner["previousUs"],
+            previous_us=state.previous_us,
             max_time_us=state.max_time_us[INPUT],
             segments=state.segments,
             merges=tuple(choose_merges(live, keep, self.lifetimes.kept_us())),
             drop_bad_rows=drop_bad_rows,
             keep_dropped=keep_dropped,
-            detail=detail_of(self._policy),
+            detail=self._policy.detail,
             faults=faults,
             limits=self.limits,
         )
@@ -179,8 +185,8 @@ class KeyedOperator:
         segments += [s for report in reports for s in report.segments]
         keep = self.lifetimes.keep_from_us(self._emitted(state.watermark_us, watermark))
         live = tuple(s for s in segments if not expired(s, keep))
-        balance = Balance.from_json(state.planner["balance"])
-        turn = next_round(self._policy, state.route, balance, reports, live)
+        balance = Planner.from_json(state.planner).balance
+        turn = self._loop.next_round(state.route, balance, reports, live)
         turn = replace(turn, route=self._allowed(turn.route))
         return replace(
             state,
@@ -188,7 +194,8 @@ class KeyedOperator:
             max_time_us=max_time,
             watermark_us=watermark,
             segments=live,
-            planner=self._planner(turn.balance, state.watermark_us, turn),
+            previous_us=state.watermark_us,
+            planner=self._loop.planner(turn.balance, turn),
         )
 
     def emission(
@@ -253,16 +260,6 @@ class KeyedOperator:
             return replace(route, splits=splits)
         whole = tuple(e for e in route.entries if len(e.members) == 1)
         return replace(route, entries=whole, splits=())
-
-    def _planner(
-        self, balance: Balance, previous_us: int | None, last: Round | None = None
-    ) -> dict[str, Any]:
-        return {
-            "policy": self._policy.describe(),
-            "balance": balance.to_json(),
-            "round": None if last is None else last.to_json(),
-            "previousUs": previous_us,
-        }
 
 
 def layout_of(

@@ -34,7 +34,7 @@ class MapOperator:
     fingerprint: dict[str, Any]
 
     def initial_state(self, cores: int) -> OperatorState:
-        instances = self.policy.count(cores)
+        instances = self.policy.start(cores).instances
         return OperatorState(
             # Rows carry their instance; the table only says how many there are.
             route=TableRoute(round_robin(instances, instances)),

@@ -297,4 +297,4 @@ def test_the_state_survives_json() -> None:
     assert one.adopt(state, 2) is state
     moved = replace(one, policy=Hash(3)).adopt(state, 2)
     assert moved.route.instances == 3
-    assert moved.planner["previousUs"] is None
+    assert moved.previous_us is None
