@@ -32,7 +32,8 @@ class Snapshot:
     Arrays have one entry per partition. `load` is measured work (milliseconds of tasks per batch,
     spread over the partitions by their rows and matches); `stored` the rows in state;
     `queued` the rows that arrived in the batch. What a split key cost on any instance counts in its
-    partition and in its hot key; a split key that is missing from `hot_keys` has no load.
+    partition and in its hot key; a split key that is missing from `hot_keys` has no load. `splits`
+    and `entries` are the keys of the route in force that do not simply go with their partition.
     """
 
     table: PartitionTable

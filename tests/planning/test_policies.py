@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from skewless.errors import SkewlessError
+from skewless.load.heavy import EVERY_KEY_THAT_COUNTS
 from skewless.planning.auto import Auto
 from skewless.planning.contrand import ContRand
+from skewless.planning.decision import Limits
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
+from skewless.planning.keys.policy import KeyTablePolicy
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.lsstream import LsStream
 from skewless.planning.minmig import MinMig
@@ -111,6 +114,34 @@ def test_without_instances_there_is_one_per_core(kind: Any) -> None:
         assert kind().start(cores).instances == instances
     assert kind().describe()["instances"] is None
     assert isinstance(kind(), Policy)
+
+
+@pytest.mark.parametrize("kind", ROUTING)
+def test_the_loop_can_ask_every_policy_the_same_questions(kind: Any) -> None:
+    policy = kind()
+    assert isinstance(policy, RoutingPolicy)
+    assert policy.every == 1
+    assert policy.busy_ms > 0
+    assert policy.instances is None
+    assert policy.needs_combinable is (kind is PKG)
+    assert (policy.detail == EVERY_KEY_THAT_COUNTS) is issubclass(kind, KeyTablePolicy)
+    assert policy.limits(256) == Limits(
+        max_moves=64 if kind is Auto else None,
+        table_limit=3_000 if kind in (Mixed, MinTable, Readj) else None,
+    )
+    table = policy.table(cores=2)
+    even = np.ones(table.partitions)
+    decision = policy.plan(Snapshot(table, even, even, even), {})
+    assert decision.route in (None, policy.start(cores=2)), "an even load moves nothing"
+    assert decision.plan is not None
+    decision.plan.check(Snapshot(table, even, even, even), policy.limits(table.partitions))
+    assert set(decision.plan.told()) == {
+        "moves",
+        "movedKeys",
+        "movedRows",
+        "imbalanceBefore",
+        "imbalanceAfter",
+    }
 
 
 @pytest.mark.parametrize("kind", [LeastWork, Posg, RoundRobin])

@@ -1,22 +1,13 @@
 """What a key-table planner proposes, and the check before it is enacted."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from skewless.load.imbalance import falls, imbalance
-from skewless.planning.decision import Limits
-from skewless.planning.keys.snapshot import (
-    Floats,
-    Hashes,
-    Instances,
-    KeySnapshot,
-    key_snapshot,
-)
+from skewless.planning.keys.snapshot import Floats, Hashes, Instances, KeySnapshot
 from skewless.planning.plan import MovesError, NoGainError, PlacementError, PlanError, SplitError
-from skewless.planning.snapshot import Snapshot
 from skewless.routing.entries import Entry
 from skewless.routing.partitions import partition_of
 
@@ -73,18 +64,6 @@ class KeyPlan:
             Entry(h, place, (first,) if second == WHOLE else (first, second))
             for h, place, first, second in chosen
         )
-
-    def check(self, snapshot: Snapshot, limits: Limits) -> None:
-        validate_keys(self, key_snapshot(snapshot), limits.table_limit)
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "moves": [],
-            "movedKeys": len(self.moved),
-            "movedRows": round(self.migration),
-            "imbalanceBefore": round(self.skewness_before, 4),
-            "imbalanceAfter": round(self.skewness_after, 4),
-        }
 
 
 def plan_of(

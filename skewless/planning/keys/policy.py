@@ -11,7 +11,7 @@ from skewless.planning.checks import check_number, check_whole
 from skewless.planning.decision import Decision, Limits, Memory
 from skewless.planning.hash import Hash
 from skewless.planning.keys.hlhe import check_degree
-from skewless.planning.keys.plan import KeyPlan, stay
+from skewless.planning.keys.plan import KeyPlan, stay, validate_keys
 from skewless.planning.keys.reach import reach
 from skewless.planning.keys.snapshot import KeySnapshot, key_snapshot
 from skewless.planning.policy import RoutingPolicy
@@ -34,6 +34,26 @@ AIM = 0.5
 # is so many times beyond the threshold is acted on at once.
 ALARM = 3.0
 MAX_TABLE = 2**24
+
+
+@dataclass(frozen=True)
+class KeyProposal:
+    """A plan of keys with the measured keys that it was made for."""
+
+    plan: KeyPlan
+    keys: KeySnapshot
+
+    def check(self, snapshot: Snapshot, limits: Limits) -> None:
+        validate_keys(self.plan, self.keys, limits.table_limit)
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "moves": [],
+            "movedKeys": len(self.plan.moved),
+            "movedRows": round(self.plan.migration),
+            "imbalanceBefore": round(self.plan.skewness_before, 4),
+            "imbalanceAfter": round(self.plan.skewness_after, 4),
+        }
 
 
 @dataclass(frozen=True)
@@ -71,9 +91,10 @@ class KeyTablePolicy(RoutingPolicy):
         return {"policy": type(self).__name__, **options}
 
     def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
-        plan, memory = self.plan_keys(key_snapshot(snapshot), memory)
-        entries = plan.entries(snapshot.table.partitions)
-        return Decision(TableRoute(snapshot.table, entries), plan.reason, memory, plan)
+        keys = key_snapshot(snapshot)
+        plan, memory = self.plan_keys(keys, memory)
+        route = TableRoute(snapshot.table, plan.entries(snapshot.table.partitions))
+        return Decision(route, plan.reason, memory, KeyProposal(plan, keys))
 
     def plan_keys(self, snapshot: KeySnapshot, memory: Memory) -> tuple[KeyPlan, Memory]:
         """The next table of keys, and what to remember until the policy is asked again."""
