@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from skewless.planning.fastjoin import FastJoin
     from skewless.planning.hash import Hash
     from skewless.planning.joinmatrix import JoinMatrix
-    from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
     from skewless.planning.leastwork import LeastWork
     from skewless.planning.lsstream import LsStream
+    from skewless.planning.minmig import MinMig
+    from skewless.planning.mintable import MinTable
+    from skewless.planning.mixed import Mixed
+    from skewless.planning.pkg import PKG
     from skewless.planning.policy import Policy
     from skewless.planning.posg import Posg
+    from skewless.planning.readj import Readj
     from skewless.planning.roundrobin import RoundRobin
     from skewless.runtime.query import Query
     from skewless.runtime.session import session
@@ -70,14 +74,14 @@ _HOMES = {
     "JoinMatrix": "skewless.planning.joinmatrix",
     "LeastWork": "skewless.planning.leastwork",
     "LsStream": "skewless.planning.lsstream",
-    "MinMig": "skewless.planning.keys.policies",
-    "MinTable": "skewless.planning.keys.policies",
-    "Mixed": "skewless.planning.keys.policies",
-    "PKG": "skewless.planning.keys.policies",
+    "MinMig": "skewless.planning.minmig",
+    "MinTable": "skewless.planning.mintable",
+    "Mixed": "skewless.planning.mixed",
+    "PKG": "skewless.planning.pkg",
     "Policy": "skewless.planning.policy",
     "Posg": "skewless.planning.posg",
     "Query": "skewless.runtime.query",
-    "Readj": "skewless.planning.keys.policies",
+    "Readj": "skewless.planning.readj",
     "RoundRobin": "skewless.planning.roundrobin",
     "SelfJoin": "skewless.operators.keyed.process",
     "SessionWindow": "skewless.operators.keyed.windows",

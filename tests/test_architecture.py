@@ -1,28 +1,79 @@
-"""Who may import whom: planning and kernels never know Spark, the runtime never knows a paper."""
+"""Who may import whom: the table of CONTRIBUTING.md, line by line."""
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+# Beside the folders, for all to use.
+COMMON = ("skewless.errors", "skewless.durations", "skewless.failures")
+# Policies that come from a paper; the runtime reaches them only through a policy it is given.
+PAPERS = ("lsstream", "fastjoin", "contrand", "joinmatrix", "mixed", "pkg", "posg")
 
-PURE = (
-    "routing",
-    "planning",
-    "load",
-    "kernels",
-    "state",
-    "shedding",
-    "simulate",
-    "workloads",
-)
 
-# Planners that come from a paper; the runtime reaches them only through a policy it is given.
-PAPERS = ("lsstream", "mixed", "posg", "swarm")
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: what the modules of a place may import; None: everything."""
+
+    place: str
+    always: frozenset[str] | None
+    for_types: frozenset[str] = frozenset()
+
+    def allows(self, name: str, *, typed: bool) -> bool:
+        if self.always is None:
+            return True
+        allowed = self.always | (self.for_types if typed else frozenset())
+        own = self.place.removesuffix(".py").replace("/", ".")
+        return any(within(name, other) for other in (*allowed, *COMMON, own))
+
+
+def within(name: str, package: str) -> bool:
+    if package == "skewless":
+        return name == package
+    return name == package or name.startswith(f"{package}.")
+
+
+def table() -> dict[str, Line]:
+    """The table of CONTRIBUTING.md by place."""
+    lines = {}
+    for row in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines():
+        found = re.fullmatch(r"\| `(skewless/[^`]+)` \| [^|]+ \| ([^|]+) \|", row)
+        if found is None:
+            continue
+        place, told = found.groups()
+        if told == "everything":
+            lines[place] = Line(place, None)
+            continue
+        names = [] if told == "nothing" else told.split(", ")
+        typed = {n.removesuffix(" for types") for n in names if n.endswith(" for types")}
+        always = {n for n in names if not n.endswith(" for types")}
+        full = [frozenset(map(full_name, some)) for some in (always, typed)]
+        lines[place] = Line(place, *full)
+    return lines
+
+
+def full_name(told: str) -> str:
+    """A folder is told by its name alone, as other packages are."""
+    folder = ROOT / "skewless" / told.split(".")[0]
+    return f"skewless.{told}" if folder.is_dir() else told
+
+
+def line_of(path: Path, lines: dict[str, Line]) -> Line | None:
+    """The line that speaks of a module most exactly."""
+    name = path.relative_to(ROOT).as_posix()
+    about = [line for place, line in lines.items() if name == place or name.startswith(f"{place}/")]
+    return max(about, key=lambda line: len(line.place), default=None)
+
+
+def modules() -> list[Path]:
+    return sorted((ROOT / "skewless").rglob("*.py"))
 
 
 def modules_of(package: str) -> list[Path]:
@@ -62,24 +113,58 @@ def offences(path: Path, banned: str, *, type_checking: bool = True) -> list[str
     ]
 
 
-@pytest.mark.parametrize("package", PURE)
-def test_pure_packages_never_import_spark(package: str) -> None:
-    assert [found for path in modules_of(package) for found in offences(path, "pyspark")] == []
+def foreign(path: Path, *, type_checking: bool) -> Iterator[tuple[int, str]]:
+    """What a module imports that is not Python's own."""
+    for number, name in imports(path, type_checking=type_checking):
+        if name.split(".")[0] not in sys.stdlib_module_names:
+            yield number, name
 
 
-@pytest.mark.parametrize("package", ["planning", "kernels"])
-def test_planning_and_kernels_never_import_the_runtime(package: str) -> None:
+LINES = table()
+
+
+@pytest.mark.parametrize("place", LINES)
+def test_a_place_imports_what_its_line_allows(place: str) -> None:
+    line = LINES[place]
+    mine = [path for path in modules() if line_of(path, LINES) == line]
+    assert mine, f"{place}: the table speaks of what is not there"
+    refused = []
+    for path in mine:
+        untyped = set(foreign(path, type_checking=False))
+        for number, name in foreign(path, type_checking=True):
+            if name.startswith("skewless.") and not is_module(name):
+                continue  # a name that a module has; the module itself is among the imports
+            if not line.allows(name, typed=(number, name) not in untyped):
+                refused.append(f"{path.relative_to(ROOT)}:{number} imports {name}")
+    assert refused == []
+
+
+@pytest.mark.parametrize("place", [p for p, line in LINES.items() if line.always is not None])
+def test_a_line_allows_nothing_that_nobody_uses(place: str) -> None:
+    line = LINES[place]
+    used = {
+        name
+        for path in modules()
+        if line_of(path, LINES) == line
+        for _, name in foreign(path, type_checking=True)
+    }
+    allowed = (line.always or frozenset()) | line.for_types
+    unused = [a for a in allowed if not any(within(name, a) for name in used)]
+    assert unused == []
+
+
+def test_every_folder_has_a_line() -> None:
+    root = {"__init__.py", "durations.py", "errors.py", "failures.py"}
     assert [
-        found for path in modules_of(package) for found in offences(path, "skewless.runtime")
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if line_of(path, LINES) is None and path.relative_to(ROOT / "skewless").name not in root
     ] == []
 
 
-def test_operators_import_spark_for_types_only() -> None:
-    assert [
-        found
-        for path in modules_of("operators")
-        for found in offences(path, "pyspark", type_checking=False)
-    ] == []
+def is_module(name: str) -> bool:
+    place = ROOT.joinpath(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
 
 
 @pytest.mark.parametrize("paper", PAPERS)

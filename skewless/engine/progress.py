@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from skewless.control.loop import AnyPolicy
+from skewless.control.memory import Planner
 from skewless.engine.dropped import SAMPLES
 from skewless.engine.moments import shown_time
 from skewless.load.report import Report
+from skewless.planning.policy import RoutingPolicy
 from skewless.state.commit import OperatorState
 
 
@@ -19,7 +20,7 @@ def dropped_samples(reports: Sequence[Report]) -> list[dict[str, Any]]:
 
 def account(
     operator: str,
-    policy: AnyPolicy,
+    policy: RoutingPolicy,
     state: OperatorState,
     reports: Sequence[Report],
     counts: dict[str, Any],
@@ -42,7 +43,7 @@ def account(
             "matches": [r.matches for r in by_instance],
         },
         "imbalance": round(max(cpu) / mean, 4) if mean else 1.0,
-        "balance": {**policy.describe(), **(state.planner["round"] or {})},
+        "balance": {**policy.describe(), **(Planner.from_json(state.planner).round or {})},
         "state": {
             "rows": stored_rows,
             "bytes": sum(s.bytes for s in state.segments),

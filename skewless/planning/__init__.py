@@ -1,1 +1,1 @@
-"""Policies and planners: pure functions from measured load to a routing table."""
+"""Policies, one per file: pure functions from measured load to the route of the next batch."""

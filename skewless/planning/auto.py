@@ -8,10 +8,13 @@ import numpy.typing as npt
 
 from skewless.errors import bad_argument
 from skewless.load.imbalance import falls, overload
-from skewless.planning.hotkeys import SplitChoice, choose_splits
+from skewless.planning.checks import check_number, check_whole
+from skewless.planning.decision import Decision, Limits, Memory
 from skewless.planning.measure import Measured, without_split_keys
+from skewless.planning.partitions.hotkeys import SplitChoice, choose_splits
+from skewless.planning.partitions.search import rebalance, standing
 from skewless.planning.plan import Plan, moves_between, shared_by, stay
-from skewless.planning.policy import check_number, check_whole
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.scaling import (
     BUSY_MS,
     Instances,
@@ -20,7 +23,6 @@ from skewless.planning.scaling import (
     largest,
     wanted,
 )
-from skewless.planning.search import rebalance, standing
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
 
@@ -36,7 +38,7 @@ _ALARM = 3.0
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(RoutingPolicy):
     """One instance per core of the session, unless `instances` says otherwise.
 
     `instances` may be (lowest, highest): more of them when every one works for longer than
@@ -85,26 +87,26 @@ class Auto:
             "busy_ms": self.busy_ms,
         }
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = _MEASURE.loads(snapshot, snapshot.table, snapshot.splits)
-        keys = self._split_keys(snapshot, loads, state)
+        keys = self._split_keys(snapshot, loads, memory)
         rest, shares = without_split_keys(snapshot, keys.splits)
         owners = snapshot.table.owners
         balance = standing(rest, owners, shares)
         above = np.flatnonzero(balance.excess > self.threshold).tolist()
-        memory = {
+        after_this = {
             "above": above,
             "cool": {str(key): rounds for key, rounds in keys.cool_rounds.items()},
         }
         acts = (
-            not set(above).isdisjoint(state.get("above", ()))
+            not set(above).isdisjoint(memory.get("above", ()))
             or balance.excess.max() > _ALARM * self.threshold
         )
         changes_splits = set(keys.splits) != set(snapshot.splits)
         if not (acts or changes_splits):
             within = f"the straggler is within {self.threshold:.0%} of what can be reached"
             reason = f"instance {above[0]} may be a straggler: waits a round" if above else within
-            return stay(snapshot, reason, overload(loads)), memory
+            return stay(snapshot, reason, overload(loads)).decision(after_this)
         new = owners
         if above:
             new = rebalance(
@@ -113,21 +115,25 @@ class Auto:
                 owners,
                 shares,
                 tolerance=AIM * self.threshold,
-                max_moves=self.max_moves or max(1, snapshot.table.partitions // 4),
+                max_moves=self.limits(snapshot.table.partitions).max_moves,
             )
         plan = self._plan(snapshot, new, keys, loads)
         after = _MEASURE.loads(snapshot, plan.table, plan.splits)
         same_places = not plan.moves and shared_by(plan.splits) == shared_by(snapshot.splits)
         if same_places and changes_splits:
-            return replace(plan, reason="split keys take a grid with fewer replicas"), memory
+            told = replace(plan, reason="split keys take a grid with fewer replicas")
+            return told.decision(after_this)
         if not (falls(loads, after) or keys.folded):
-            return stay(snapshot, "no move would relieve the straggler", overload(loads)), memory
-        return plan, memory
+            plan = stay(snapshot, "no move would relieve the straggler", overload(loads))
+        return plan.decision(after_this)
 
-    def _split_keys(self, snapshot: Snapshot, loads: Loads, state: dict[str, Any]) -> SplitChoice:
+    def limits(self, partitions: int) -> Limits:
+        return Limits(max_moves=self.max_moves or max(1, partitions // 4))
+
+    def _split_keys(self, snapshot: Snapshot, loads: Loads, memory: Memory) -> SplitChoice:
         if not self.split:
             return SplitChoice((), {}, 0, len(snapshot.splits))
-        cool = {int(key): int(rounds) for key, rounds in state.get("cool", {}).items()}
+        cool = {int(key): int(rounds) for key, rounds in memory.get("cool", {}).items()}
         return choose_splits(snapshot, loads, cool)
 
     def _plan(

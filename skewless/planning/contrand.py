@@ -4,19 +4,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.imbalance import imbalance
+from skewless.planning.checks import check_count, check_whole
+from skewless.planning.decision import Decision, Memory
 from skewless.planning.hash import Hash
-from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_count, check_whole
+from skewless.planning.plan import stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
-from skewless.routing.cont_rand import ContRandRouter
+from skewless.routing.groups import GroupRoute
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
 
 
 @dataclass(frozen=True)
-class ContRand:
+class ContRand(RoutingPolicy):
     """Hash to a group of instances, store on a random member, probe every member.
 
-    >>> ContRand(instances=4, group=2).routing(cores=2).group
+    >>> ContRand(instances=4, group=2).start(cores=2).group
     2
     """
 
@@ -31,12 +33,13 @@ class ContRand:
     def table(self, cores: int) -> PartitionTable:
         return Hash(self.instances).table(cores)
 
-    def routing(self, cores: int) -> ContRandRouter:
-        return ContRandRouter(self.table(cores), self.group)
+    def start(self, cores: int) -> GroupRoute:
+        return GroupRoute(self.table(cores), self.group)
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "ContRand", "instances": self.instances, "group": self.group}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = snapshot.by_instance(snapshot.load)
-        return stay(snapshot, "groups are fixed: nothing moves", imbalance(loads)), {}
+        plan = stay(snapshot, "groups are fixed: nothing moves", imbalance(loads))
+        return Decision(None, plan.reason, plan=plan)

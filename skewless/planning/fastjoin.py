@@ -7,15 +7,17 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.load.imbalance import imbalance
-from skewless.planning.measure import StoredTimesQueued
-from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import (
+from skewless.planning.checks import (
     check_count,
     check_number,
     check_partitions,
     check_whole,
     counted,
 )
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.measure import StoredTimesQueued
+from skewless.planning.plan import Plan, moves_between, stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
 
@@ -60,7 +62,7 @@ def choose_units(
 
 
 @dataclass(frozen=True)
-class FastJoin:
+class FastJoin(RoutingPolicy):
     """Relieves the straggler when it has more than `trigger` times the lightest one's load.
 
     It plans after `every` so many batches.
@@ -93,14 +95,14 @@ class FastJoin:
             "every": self.every,
         }
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         """One straggler and one lightest instance a round, as in the paper."""
         loads = _MEASURE.loads(snapshot, snapshot.table)
         before = imbalance(loads)
         high, low = int(loads.argmax()), int(loads.argmin())
         if loads[high] <= self.trigger * loads[low]:
             reason = f"max/min load is within the trigger of {self.trigger:g}"
-            return stay(snapshot, reason, before, _MEASURE), {}
+            return stay(snapshot, reason, before, _MEASURE).decision()
         owned = np.flatnonzero(snapshot.table.owners == high)
         totals = [
             Totals(
@@ -112,7 +114,7 @@ class FastJoin:
         chosen = owned[choose_units(snapshot.stored[owned], snapshot.queued[owned], *totals)]
         if not chosen.size:
             reason = f"no partition of instance {high} fits into the gap to instance {low}"
-            return stay(snapshot, reason, before, _MEASURE), {}
+            return stay(snapshot, reason, before, _MEASURE).decision()
         owners = snapshot.table.owners.copy()
         owners[chosen] = low
         table = PartitionTable(snapshot.table.instances, tuple(owners.tolist()))
@@ -127,4 +129,4 @@ class FastJoin:
             moved_rows=float(snapshot.stored[chosen].sum()),
             measure=_MEASURE,
         )
-        return plan, {}
+        return plan.decision()

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.imbalance import imbalance
-from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_count, counted
+from skewless.planning.checks import check_count, counted
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.plan import stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
 
@@ -13,7 +15,7 @@ _PARTITIONS = 256
 
 
 @dataclass(frozen=True)
-class Hash:
+class Hash(RoutingPolicy):
     """Every key stays on the instance its hash names; one instance per core by default.
 
     >>> Hash(instances=4).table(cores=2).instances
@@ -34,6 +36,6 @@ class Hash:
     def describe(self) -> dict[str, Any]:
         return {"policy": "Hash", "instances": self.instances}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = snapshot.by_instance(snapshot.load)
-        return stay(snapshot, "plain hashing moves nothing", imbalance(loads)), {}
+        return stay(snapshot, "plain hashing moves nothing", imbalance(loads)).decision()

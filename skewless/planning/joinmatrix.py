@@ -4,20 +4,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.imbalance import imbalance
+from skewless.planning.checks import check_count
+from skewless.planning.decision import Decision, Memory
 from skewless.planning.hash import Hash
-from skewless.planning.plan import Plan, stay
-from skewless.planning.policy import check_count, counted
+from skewless.planning.plan import stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
-from skewless.routing.join_matrix import JoinMatrixRouter
+from skewless.routing.grid import GridRoute
 from skewless.routing.partitions import PartitionTable
 
 
 @dataclass(frozen=True)
-class JoinMatrix:
+class JoinMatrix(RoutingPolicy):
     """A left row goes to a random row of the grid, a right row to a random column.
 
-    >>> JoinMatrix(instances=4).routing(cores=2).instances
-    4
+    >>> JoinMatrix(instances=12).start(cores=2).shape
+    (3, 4)
     """
 
     instances: int | None = None
@@ -28,12 +30,13 @@ class JoinMatrix:
     def table(self, cores: int) -> PartitionTable:
         return Hash(self.instances).table(cores)
 
-    def routing(self, cores: int) -> JoinMatrixRouter:
-        return JoinMatrixRouter(counted(self.instances, cores))
+    def start(self, cores: int) -> GridRoute:
+        return GridRoute(self.table(cores))
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "JoinMatrix", "instances": self.instances}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         loads = snapshot.by_instance(snapshot.load)
-        return stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads)), {}
+        plan = stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads))
+        return Decision(None, plan.reason, plan=plan)

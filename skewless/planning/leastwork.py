@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from skewless.load.sketches import CostSketch, SketchShape
-from skewless.planning.policy import check_count, check_number, check_whole, counted
-from skewless.planning.shuffle.policy import Dealing, InstanceWork
+from skewless.planning.checks import check_count, check_number, check_whole
+from skewless.planning.shuffle.policy import Dealing, InstanceWork, ShufflePolicy
 
 # An instance whose speed is nearer to the mean than this is treated as like the others.
 _ALIKE = 0.05
@@ -21,7 +21,7 @@ _SURE = 3.0
 
 
 @dataclass(frozen=True)
-class LeastWork:
+class LeastWork(ShufflePolicy):
     """Rows of a batch go, the heaviest first, to the instance with the least estimated work.
 
     Costs are learned by `cost_key` into one sketch for all instances (`epsilon`, `delta`), with
@@ -47,9 +47,6 @@ class LeastWork:
         check_number("decay", self.decay, 0.0, 1.0)
         check_whole("window", self.window, 1, 2**40)
         SketchShape.within(self.epsilon, self.delta)  # names what it does not take
-
-    def count(self, cores: int) -> int:
-        return counted(self.instances, cores)
 
     def describe(self) -> dict[str, Any]:
         return {

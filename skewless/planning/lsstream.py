@@ -8,16 +8,18 @@ import numpy.typing as npt
 
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import per_instance, resources
-from skewless.planning.annealing import Straggler, choose_migrations
-from skewless.planning.measure import Resources
-from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import (
+from skewless.planning.checks import (
     check_count,
     check_number,
     check_partitions,
     check_whole,
     counted,
 )
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.measure import Resources
+from skewless.planning.partitions.annealing import Straggler, choose_migrations
+from skewless.planning.plan import Plan, moves_between, stay
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
 
@@ -30,7 +32,7 @@ _WEIGHED = 2**17
 
 
 @dataclass(frozen=True)
-class LsStream:
+class LsStream(RoutingPolicy):
     """The paper's policy: migrates when the imbalance degree passes `threshold` (α).
 
     `gamma` (γ) weighs memory against comparisons; `cooling` (η) is what is left of the temperature
@@ -73,19 +75,19 @@ class LsStream:
             "every": self.every,
         }
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
         measure = Resources(self.gamma)
         before = imbalance(measure.loads(snapshot, snapshot.table))
         if before <= self.threshold:
             reason = f"imbalance degree {before:.2f} is within {self.threshold:g}"
-            return stay(snapshot, reason, before, measure), state
-        rounds = int(state.get("rounds", 0)) + 1
+            return stay(snapshot, reason, before, measure).decision(memory)
+        rounds = int(memory.get("rounds", 0)) + 1
         owners = self._migrate(snapshot, np.random.default_rng([self.seed, rounds]))
         table = PartitionTable(snapshot.table.instances, tuple(owners.tolist()))
         moves = moves_between(snapshot.table, table)
         if not moves:
             reason = f"imbalance degree {before:.2f}: no partition of a straggler can move"
-            return stay(snapshot, reason, before, measure), {"rounds": rounds}
+            return stay(snapshot, reason, before, measure).decision({"rounds": rounds})
         after = imbalance(measure.loads(snapshot, table))
         sources = len({move.source for move in moves})
         plan = Plan(
@@ -99,7 +101,7 @@ class LsStream:
             moved_rows=float(snapshot.stored[[move.partition for move in moves]].sum()),
             measure=measure,
         )
-        return plan, {"rounds": rounds}
+        return plan.decision({"rounds": rounds})
 
     def _migrate(self, snapshot: Snapshot, rng: np.random.Generator) -> Owners:
         """Pair stragglers with the lightest instances until LI ≤ α or nothing improves."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from skewless.load.resources import compute, per_instance, resources
 from skewless.planning.snapshot import Loads, Snapshot
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.splits import Split
 
@@ -16,7 +17,7 @@ class Measure(Protocol):
     """The load of every instance, had a table and splits been in force in the snapshot's batch."""
 
     def loads(
-        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Split] = ()
+        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Entry | Split] = ()
     ) -> Loads: ...
 
 
@@ -25,7 +26,7 @@ class Measured:
     """What the tasks measured; the load of a split key is shared evenly by its members."""
 
     def loads(
-        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Split] = ()
+        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Entry | Split] = ()
     ) -> Loads:
         rest, shares = without_split_keys(snapshot, splits)
         return per_instance(rest, table.owners, table.instances) + shares
@@ -38,7 +39,7 @@ class Resources:
     gamma: float
 
     def loads(
-        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Split] = ()
+        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Entry | Split] = ()
     ) -> Loads:
         values = resources(snapshot.stored, snapshot.queued, self.gamma)
         return per_instance(values, table.owners, table.instances)
@@ -49,7 +50,7 @@ class StoredTimesQueued:
     """FastJoin's load: every row that an instance gets is compared with every row it keeps."""
 
     def loads(
-        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Split] = ()
+        self, snapshot: Snapshot, table: PartitionTable, splits: Sequence[Entry | Split] = ()
     ) -> Loads:
         return compute(
             per_instance(snapshot.stored, table.owners, table.instances),
@@ -57,7 +58,7 @@ class StoredTimesQueued:
         )
 
 
-def without_split_keys(snapshot: Snapshot, splits: Sequence[Split]) -> tuple[Loads, Loads]:
+def without_split_keys(snapshot: Snapshot, splits: Sequence[Entry | Split]) -> tuple[Loads, Loads]:
     """The load of every partition without its split keys, and of every instance from them alone."""
     rest = snapshot.load.copy()
     shares = np.zeros(snapshot.table.instances)

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from skewless.errors import SkewlessError
 from skewless.load.imbalance import falls
+from skewless.planning.decision import Decision, Limits, Memory
 from skewless.planning.measure import Measure, Measured
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.splits import Split as Split
+from skewless.routing.table import TableRoute
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,22 @@ class Plan:
     def does_nothing(self) -> bool:
         """Whether nothing moves. Keys may still be split or folded back."""
         return not self.moves
+
+    def decision(self, memory: Memory | None = None) -> Decision:
+        """What a policy decides that makes this plan."""
+        return Decision(TableRoute(self.table, splits=self.splits), self.reason, memory or {}, self)
+
+    def check(self, snapshot: Snapshot, limits: Limits) -> None:
+        validate(self, snapshot, max_moves=limits.max_moves)
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "moves": [[m.partition, m.source, m.target] for m in self.moves],
+            "movedKeys": 0,
+            "movedRows": round(self.moved_rows),
+            "imbalanceBefore": round(self.imbalance_before, 4),
+            "imbalanceAfter": round(self.imbalance_after, 4),
+        }
 
 
 class PlanError(SkewlessError):

@@ -1,80 +1,58 @@
 """What every balancing policy offers the engine."""
 
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
-from skewless.errors import bad_argument
-from skewless.planning.plan import Plan
+from skewless.load.heavy import STANDING_OUT, Detail
+from skewless.planning.decision import Decision, Limits, Memory
+from skewless.planning.scaling import BUSY_MS, Instances
 from skewless.planning.snapshot import Snapshot
-from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
-from skewless.routing.router import Router
+from skewless.routing.partitions import PartitionTable
+from skewless.routing.route import Route
+from skewless.routing.table import TableRoute
 
 
-@runtime_checkable
-class Policy(Protocol):
+class Policy(ABC):
     """What `balance=` takes, and what all policies have in common."""
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The policy and its options. A restart under the same ones keeps what was planned."""
-        ...
 
 
-class PartitionPolicy(Policy, Protocol):
-    """Turns options into a routing table, and measured load into the next one."""
+class RoutingPolicy(Policy):
+    """A policy for operators with state: options become the first route, measured load the next.
 
-    def table(self, cores: int) -> PartitionTable:
-        """The table that a new query starts with on a cluster of so many cores."""
-        ...
-
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
-        """The next routing, and what the planner wants to remember until it is asked again.
-
-        `state` is what it returned the last time, {} at first; it must survive JSON.
-        """
-        ...
-
-
-class Replicating(PartitionPolicy, Protocol):
-    """A policy that balances by sending rows to several instances instead of moving partitions."""
-
-    def routing(self, cores: int) -> Router:
-        """Where rows go; `table` is only the base that it starts from."""
-        ...
-
-
-def check_instances(instances: object) -> None:
-    """Refuse a number of instances that no table can have."""
-    check_whole("instances", instances, 1, MAX_PARTITIONS)
-
-
-def check_count(instances: object) -> None:
-    """Refuse what is neither None, one per core, nor a number of instances."""
-    if instances is not None:
-        check_instances(instances)
-
-
-def counted(instances: int | None, cores: int) -> int:
-    """How many instances there are on so many cores.
-
-    >>> counted(None, cores=8), counted(3, cores=8)
-    (8, 3)
+    The attributes below are what the control loop asks for; a policy that has them as options
+    makes them fields.
     """
-    return max(1, cores) if instances is None else instances
 
+    # How many instances; None: one per core; (lowest, highest): as many as the load needs, where an
+    # instance that works for longer than `busy_ms` per batch is busy.
+    instances: Instances = None
+    busy_ms: float = BUSY_MS
+    # After how many batches it wants to be asked.
+    every: int = 1
+    # Whether the rows of a key may be on several instances, which only some work can combine.
+    needs_combinable: ClassVar[bool] = False
+    # How many keys tasks report by themselves.
+    detail: ClassVar[Detail] = STANDING_OUT
 
-def check_partitions(partitions: object, instances: int | None) -> None:
-    """Refuse fewer partitions than instances: some instance could never get any."""
-    check_whole("partitions", partitions, instances or 1, MAX_PARTITIONS)
+    @abstractmethod
+    def table(self, cores: int) -> PartitionTable:
+        """The partitions of a new query on a cluster of so many cores, and their instances."""
 
+    def start(self, cores: int) -> Route:
+        """The route that a new query starts with on a cluster of so many cores."""
+        return TableRoute(self.table(cores))
 
-def check_whole(name: str, value: object, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise bad_argument(name, value, f"a whole number from {least:,} to {most:,}")
+    @abstractmethod
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+        """The next route, and what the policy wants to remember until it is asked again.
 
+        `memory` is what it returned the last time, {} at first; it must survive JSON.
+        """
 
-def check_number(name: str, value: object, least: float, most: float | None = None) -> None:
-    """Refuse what is no number above `least` and, if given, up to `most`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    upper = float("inf") if most is None else most
-    if not (is_number and least < value <= upper and value != float("inf")):  # type: ignore[operator]
-        takes = f"a number above {least:g}" + ("" if most is None else f" and up to {most:g}")
-        raise bad_argument(name, value, takes)
+    def limits(self, partitions: int) -> Limits:
+        """What its plans have to keep to."""
+        return Limits()

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.sketches import CostSketch, SketchShape, instability
-from skewless.planning.policy import check_count, check_number, check_whole, counted
-from skewless.planning.shuffle.policy import Dealing, InstanceWork
+from skewless.planning.checks import check_count, check_number, check_whole
+from skewless.planning.shuffle.policy import Dealing, InstanceWork, ShufflePolicy
 
 
 @dataclass(frozen=True)
-class Posg:
+class Posg(ShufflePolicy):
     """Proactive Online Shuffle Grouping.
 
     An instance sends its sketch (`epsilon`, `delta`) once two snapshots, `window` tuples apart,
@@ -36,9 +36,6 @@ class Posg:
         check_number("epsilon", self.epsilon, 0.0, 1.0)
         check_number("delta", self.delta, 0.0, 0.99)
         SketchShape.within(self.epsilon, self.delta)  # names what it does not take
-
-    def count(self, cores: int) -> int:
-        return counted(self.instances, cores)
 
     def describe(self) -> dict[str, Any]:
         return {

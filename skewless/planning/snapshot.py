@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from skewless.errors import SkewlessError
 from skewless.load.resources import per_instance
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.splits import Split
 
@@ -28,10 +29,11 @@ class HotKey:
 class Snapshot:
     """The measured state of a stateful operator after a batch; read-only.
 
-    Arrays have one entry per partition. `load` is measured work (CPU milliseconds per batch, spread
-    over the partitions of an instance by their rows and matches); `stored` the rows in state;
+    Arrays have one entry per partition. `load` is measured work (milliseconds of tasks per batch,
+    spread over the partitions by their rows and matches); `stored` the rows in state;
     `queued` the rows that arrived in the batch. What a split key cost on any instance counts in its
-    partition and in its hot key; a split key that is missing from `hot_keys` has no load.
+    partition and in its hot key; a split key that is missing from `hot_keys` has no load. `splits`
+    and `entries` are the keys of the route in force that do not simply go with their partition.
     """
 
     table: PartitionTable
@@ -40,6 +42,7 @@ class Snapshot:
     queued: Loads
     hot_keys: tuple[HotKey, ...] = ()
     splits: tuple[Split, ...] = ()
+    entries: tuple[Entry, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("load", "stored", "queued"):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,13 @@ class PartitionTable:
     def partitions_of(self, instance: int) -> frozenset[int]:
         """The partitions that an instance owns."""
         return frozenset(np.flatnonzero(self.owners == instance).tolist())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"instances": self.instances, "assignment": list(self.assignment)}
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> "PartitionTable":
+        return PartitionTable(record["instances"], tuple(record["assignment"]))
 
 
 def round_robin(instances: int, partitions: int) -> PartitionTable:

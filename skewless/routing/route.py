@@ -1,108 +1,117 @@
-"""The route of a batch: which instances a row visits, which of them keeps it, who reads what."""
+"""What every route promises: each row is stored once, each pair of equal keys meets once."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
-from skewless.errors import SkewlessError
-from skewless.routing.cont_rand import ContRandRouter
-from skewless.routing.join_matrix import JoinMatrixRouter
+import numpy as np
+import numpy.typing as npt
+
 from skewless.routing.partitions import PartitionTable
-from skewless.routing.router import Hashes, Router, Side, Visits
-from skewless.routing.splits import Split, SplitRouter
 
-KINDS = ("table", "groups", "grid")
+Hashes = npt.NDArray[np.uint64]
+Instances = npt.NDArray[np.int64]
+Side = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
-class Route:
-    """How rows are sent in one batch. State is shared, so any kind may follow any other.
+class Visits:
+    """Which instances the rows of a batch are sent to, one entry per visit.
 
-    - "table": a partition has an instance, a split key has several.
-    - "groups": rows spread over a group of neighbouring instances (ContRand).
-    - "grid": left rows along a line of a grid, right rows along a column (Join-Matrix).
+    `row` counts within the batch and rises; `home` marks the one visit that stores the row.
     """
 
-    table: PartitionTable
-    splits: tuple[Split, ...] = ()
-    kind: str = "table"
-    group: int = 1
+    row: Instances
+    instance: Instances
+    home: npt.NDArray[np.bool_]
 
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise SkewlessError(f"kind: got {self.kind!r}; takes one of {', '.join(KINDS)}")
+
+class Route(ABC):
+    """Where the rows of a batch go. State is shared, so a route of any kind may follow any other.
+
+    Contract (eq. 5 and 6): every row has exactly one home, where it is stored and where it meets
+    all stored rows of its key. Two rows of one batch meet where both visit and one of them is at
+    home, or anywhere if `replicas_meet`; every pair of equal keys meets exactly once.
+
+    A kind of route is one class here, one in `skewless.runtime.routing` that says the same in SQL,
+    and one line in `skewless.routing.kinds`.
+    """
+
+    kind: ClassVar[str]
+    # The units by which stored rows and loads are counted, and which instance owns each. What a
+    # unit is (a hash partition, a cell of a map) and whether rows go to its owner, a kind says.
+    table: PartitionTable
 
     @property
     def instances(self) -> int:
+        """How many instances there are."""
         return self.table.instances
 
     @property
     def partitions(self) -> int:
+        """Into how many units stored rows and loads are counted."""
         return self.table.partitions
 
     @property
-    def replicates(self) -> bool:
-        """Whether a row may visit more than one instance."""
-        return self.kind != "table" or any(len(s.members) > 1 for s in self.splits)
+    @abstractmethod
+    def spreads(self) -> bool:
+        """Whether rows of one key may have different homes."""
 
     @property
+    @abstractmethod
+    def replicates(self) -> bool:
+        """Whether a row may visit more than one instance."""
+
+    @property
+    @abstractmethod
     def replicas_meet(self) -> bool:
         """Whether two rows may meet where neither is at home."""
-        return self.kind == "grid" or any(1 < s.lines < len(s.members) for s in self.splits)
 
-    @cached_property
-    def router(self) -> Router:
-        if self.kind == "groups":
-            return ContRandRouter(self.table, self.group)
-        if self.kind == "grid":
-            return JoinMatrixRouter(self.instances)
-        return SplitRouter(self.table, self.splits)
+    @abstractmethod
+    def homes(self, side: Side, hashes: Hashes, spread: Hashes) -> Instances:
+        """The instance that stores each row.
 
-    def visits(self, side: Side, hashes: Hashes, spread: Hashes) -> Visits:
-        """Where the rows of a side go.
-
-        Stored rows are read where a new row is at home, whatever the router would have stored
-        where: so a group needs replicas of one side only, for the rows of this batch.
+        `spread` is any deterministic, uniform hash of a row: a replayed batch must take the same
+        ways.
         """
-        visits = self.router.visits(side, hashes, spread)
-        if self.kind == "groups" and side == "left":
-            home = visits.home
-            return Visits(visits.row[home], visits.instance[home], visits.home[home])
-        return visits
 
+    @abstractmethod
+    def visits(self, side: Side, hashes: Hashes, spread: Hashes) -> Visits:
+        """All the instances that the rows of a side are sent to."""
+
+    @abstractmethod
     def reads(self, instance: int) -> frozenset[int]:
         """The partitions whose stored rows the rows at home on an instance may meet."""
-        if self.kind == "grid":
-            return frozenset(range(self.partitions))
-        if self.kind == "groups":
-            first = instance // self.group * self.group
-            members = range(first, min(first + self.group, self.instances))
-            return frozenset().union(*(self.table.partitions_of(m) for m in members))
-        shared = {s.partition for s in self.splits if instance in s.members}
-        return self.table.partitions_of(instance) | shared
+
+    def resized(self, instances: int) -> "Route | None":
+        """The same route over another number of instances, with as much as possible where it is;
+        None: there is no such route, and a new one has to be made."""
+        return None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "group": self.group,
-            "instances": self.instances,
-            "assignment": self.table.assignment,
-            "splits": [
-                {
-                    "hash": s.hash,
-                    "partition": s.partition,
-                    "members": s.members,
-                    "lines": s.lines,
-                }
-                for s in self.splits
-            ],
-        }
+        """For a commit; `skewless.routing.kinds` reads it back."""
+        return {"kind": self.kind, **self._fields()}
 
-    @staticmethod
-    def from_json(record: dict[str, Any]) -> "Route":
-        splits = tuple(
-            Split(s["hash"], s["partition"], tuple(s["members"]), s["lines"])
-            for s in record["splits"]
-        )
-        table = PartitionTable(record["instances"], tuple(record["assignment"]))
-        return Route(table, splits, record["kind"], record["group"])
+    @abstractmethod
+    def _fields(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """The route of a commit."""
+
+
+def scaled(spread: Hashes, size: int | Instances) -> Instances:
+    """A uniform integer in [0, size), from the upper half of a uniform 64-bit one.
+
+    >>> scaled(np.array([0, 2**63, 2**64 - 1], np.uint64), 3).tolist()
+    [0, 1, 2]
+    """
+    upper = spread >> np.uint64(32)
+    return (upper * np.asarray(size, np.uint64) >> np.uint64(32)).astype(np.int64)
+
+
+def at_home(homes: Instances) -> Visits:
+    """The visits of rows that go nowhere but home."""
+    return Visits(np.arange(len(homes)), homes, np.ones(len(homes), np.bool_))

@@ -1,13 +1,10 @@
-"""Routing with split keys: the rows of a key too hot for one instance are shared by several."""
+"""Split keys: the rows of a key too hot for one instance are shared by a grid of several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from skewless.routing.partitions import PartitionTable
-from skewless.routing.router import Hashes, Instances, Meeting, Side, Visits, scaled
+from skewless.routing.route import Instances
 
 
 @dataclass(frozen=True)
@@ -39,40 +36,17 @@ class Split:
 
         return replace(self, members=tuple(members), lines=min(divisors(count), key=distortion))
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "hash": self.hash,
+            "partition": self.partition,
+            "members": list(self.members),
+            "lines": self.lines,
+        }
 
-@dataclass(frozen=True)
-class SplitRouter:
-    """A partition table with exceptions for split keys; see `Router` for the contract."""
-
-    table: PartitionTable
-    splits: tuple[Split, ...] = ()
-
-    @property
-    def instances(self) -> int:
-        return self.table.instances
-
-    @property
-    def meeting(self) -> Meeting:
-        return "at own home"
-
-    def visits(self, side: Side, hashes: Hashes, spread: Hashes) -> Visits:
-        """A row of a split key has a home among the members; it visits the rest of its line or
-        column too, where it meets the rows of this batch that come there."""
-        home = homes(self.table, self.splits, hashes, spread)
-        rows, instances = [np.arange(len(hashes))], [home]
-        for split in self.splits:
-            of_key = np.flatnonzero(hashes == np.uint64(split.hash))
-            cells = np.array(split.members, np.int64).reshape(split.lines, split.columns)
-            for visited in cells if side == "left" else cells.T:
-                here = of_key[np.isin(home[of_key], visited)]
-                for member in visited:
-                    elsewhere = here[home[here] != member]
-                    rows.append(elsewhere)
-                    instances.append(np.full(len(elsewhere), member))
-        row, instance = np.concatenate(rows), np.concatenate(instances)
-        is_home = np.arange(len(row)) < len(hashes)
-        order = np.argsort(row, kind="stable")
-        return Visits(row[order], instance[order], is_home[order])
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> "Split":
+        return Split(record["hash"], record["partition"], tuple(record["members"]), record["lines"])
 
 
 def replicas(
@@ -93,16 +67,3 @@ def divisors(count: int) -> list[int]:
     [1, 2, 3, 4, 6, 12]
     """
     return [n for n in range(1, count + 1) if count % n == 0]
-
-
-def homes(
-    table: PartitionTable, splits: Sequence[Split], hashes: Hashes, spread: Hashes
-) -> Instances:
-    """The instance that stores each row: its partition's, or for a split key a member of its
-    split, chosen by the row's spread value."""
-    home = table.route(hashes)
-    for split in splits:
-        of_key = np.flatnonzero(hashes == np.uint64(split.hash))
-        members = np.asarray(split.members, np.int64)
-        home[of_key] = members[scaled(spread[of_key], len(members))]
-    return home

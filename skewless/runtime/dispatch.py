@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE, TIME, key_name, slot_name
+from skewless.engine.leftovers import left_behind
 from skewless.errors import SkewlessError
-from skewless.operators.map.leftovers import left_behind
 from skewless.routing.route import Route
 from skewless.runtime import routing
 from skewless.runtime.failures import TaskFailure, framed

@@ -5,26 +5,32 @@ trip into the JVM in every batch. Constant arrays are one text literal that the 
 they do not change the generated code.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from skewless.engine.columns import HASH, INSTANCE, LEFT_CODE, REPLICA, SIDE, TIME, key_name
-from skewless.routing.join_matrix import grid_shape
+from skewless.routing.entries import Entry
+from skewless.routing.grid import GridRoute
+from skewless.routing.groups import GroupRoute
 from skewless.routing.lookup import KeyLookup
-from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT
+from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT, PartitionTable
 from skewless.routing.route import Route
 from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.runtime.types import is_hashable
 
-# Columns on the way: a row's hash, the place of its key among the split ones (−1: it is none), that
-# of its home among the members of all splits, and its home.
-_HASHED, _SPLIT, _CELL, _HOME = "hashed", "split", "cell", "home"
-_Starts = Callable[[Split, int], list[int]]
+# Columns on the way: a row's hash, the place of its key among the exceptions of a table (−1: it is
+# none), that of its home among the members of all of them, and its home.
+_HASHED, _PLACE, _CELL, _HOME = "hashed", "place", "cell", "home"
+_Key = Entry | Split
+_Starts = Callable[[_Key, int], list[int]]
+_R = TypeVar("_R", bound=Route)
 
 
 def hashable_columns(schema: T.StructType) -> tuple[str, ...]:
@@ -50,13 +56,11 @@ def visits(
     Where rows may visit several instances and the operator wants it (`replicates`), they are
     repeated, and all but the one at home are marked as replicas.
     """
-    sql = _Sql(route, _hash_of(batch))
-    if route.kind == "table" and not route.splits:
-        return batch, sql.owner()
-    # An even number of a row that is the same whenever the row is read again.
+    sql = _sql_of(route, _hash_of(batch))
+    # A deterministic, uniform hash of the row.
     spread = f"xxhash64({', '.join(spread_columns)})" if spread_columns else "0L"
     if not (replicates and route.replicates):
-        return batch, sql.home_of(spread)
+        return batch, sql.home(spread)
     sent = batch
     # One column after the other: within one expression each would be computed wherever it is used.
     for column in sql.steps(spread):
@@ -76,109 +80,106 @@ def _hash_of(batch: DataFrame) -> str:
     return f"IF({key} IS NULL, xxhash64({TIME}), xxhash64({key}))"
 
 
-@dataclass(frozen=True)
-class _Sql:
+class _Sql(ABC, Generic[_R]):
     """The text of a route; `hash` is the expression of a row's hash."""
 
-    route: Route
-    hash: str
+    def __init__(self, route: _R, hash_: str) -> None:
+        self.route = route
+        self.hash = hash_
 
-    @cached_property
-    def _lookup(self) -> KeyLookup | None:
-        return KeyLookup.of([s.hash for s in self.route.splits])
-
-    def home_of(self, spread: str) -> str:
-        """The instance that keeps a row."""
-        route = self.route
-        if route.kind == "groups":
-            first, size = self._group()
-            return f"CAST({first} + {_scaled(spread, size)} AS INT)"
-        if route.kind == "grid":
-            rows, columns = grid_shape(route.instances)
-            along = f"{_scaled(spread, rows)} * {columns} + {_scaled(self.hash, columns)}"
-            down = f"{_scaled(spread, columns)} + {_scaled(self.hash, rows)} * {columns}"
-            return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
-        size, begin = self._of_split(self._split_index())
-        member = f"get({self._members()}, CAST({begin} + {_scaled(spread, size)} AS INT))"
-        is_split = f"{self._may_be_split()} AND {size} IS NOT NULL"
-        return f"IF({is_split}, {member}, {self.owner()})"
-
-    def targets(self) -> str:
-        """All the instances that a row visits."""
-        route = self.route
-        alone = f"array({_HOME})"
-        if route.kind == "groups":
-            first, size = self._group()
-            group = f"CAST(sequence({first}, {first} + {size} - 1) AS ARRAY<INT>)"
-            return f"IF({SIDE} = {LEFT_CODE}, {alone}, {group})"
-        if route.kind == "grid":
-            rows, columns = grid_shape(route.instances)
-            line = f"({_HOME} DIV {columns} * {columns})"
-            along = f"sequence({line}, {line} + {columns - 1})"
-            place = f"({_HOME} % {columns})"
-            down = f"sequence({place}, {place} + {(rows - 1) * columns}, {columns})"
-            both = f"CAST({along} AS ARRAY<INT>), CAST({down} AS ARRAY<INT>)"
-            return f"IF({SIDE} = {LEFT_CODE}, {both})"
-        along = self._reach(self._members(), [s.columns for s in route.splits], _line_starts)
-        down = self._reach(self._transposed(), [s.lines for s in route.splits], _column_starts)
-        return f"IF({_SPLIT} < 0, {alone}, IF({SIDE} = {LEFT_CODE}, {along}, {down}))"
+    @abstractmethod
+    def home(self, spread: str) -> str:
+        """The instance that keeps a row: `Route.homes`."""
 
     def steps(self, spread: str) -> Iterator[str]:
         """The columns that `targets` needs, one made from the other, the row's home last."""
-        if self.route.kind != "table":
-            yield f"{self.home_of(spread)} AS {_HOME}"
-            return
+        yield f"{self.home(spread)} AS {_HOME}"
+
+    @abstractmethod
+    def targets(self) -> str:
+        """All the instances that a row visits: `Route.visits`."""
+
+
+class _TableSql(_Sql[TableRoute]):
+    """Entries and splits are looked up together; an entry's rows visit their home alone."""
+
+    @cached_property
+    def _keys(self) -> tuple[_Key, ...]:
+        return self.route.exceptions
+
+    @cached_property
+    def _lookup(self) -> KeyLookup | None:
+        return KeyLookup.of([key.hash for key in self._keys])
+
+    def home(self, spread: str) -> str:
+        if not self._keys:
+            return self._owner()
+        size, begin = self._of_key(self._place())
+        member = f"get({self._members()}, CAST({begin} + {_scaled(spread, size)} AS INT))"
+        is_exception = f"{self._may_be_exception()} AND {size} IS NOT NULL"
+        return f"IF({is_exception}, {member}, {self._owner()})"
+
+    def steps(self, spread: str) -> Iterator[str]:
         yield f"{self.hash} AS {_HASHED}"
-        of_hash = replace(self, hash=_HASHED)
-        yield f"IF({of_hash._may_be_split()}, {of_hash._split_index()}, -1) AS {_SPLIT}"
-        size, begin = self._of_split(_SPLIT)
+        hashed = _TableSql(self.route, _HASHED)
+        yield f"IF({hashed._may_be_exception()}, {hashed._place()}, -1) AS {_PLACE}"
+        size, begin = self._of_key(_PLACE)
         cell = f"CAST({begin} + {_scaled(spread, size)} AS INT)"
-        yield f"IF({_SPLIT} < 0, NULL, {cell}) AS {_CELL}"
-        yield f"IF({_SPLIT} < 0, {of_hash.owner()}, get({self._members()}, {_CELL})) AS {_HOME}"
+        yield f"IF({_PLACE} < 0, NULL, {cell}) AS {_CELL}"
+        yield f"IF({_PLACE} < 0, {hashed._owner()}, get({self._members()}, {_CELL})) AS {_HOME}"
+
+    def targets(self) -> str:
+        along = self._reach(self._members(), [_line(k) for k in self._keys], _line_starts)
+        down = self._reach(self._transposed(), [_column(k) for k in self._keys], _column_starts)
+        split = f"IF({SIDE} = {LEFT_CODE}, {along}, {down})"
+        return f"IF({_PLACE} < {len(self.route.entries)}, array({_HOME}), {split})"
 
     def _reach(self, members: str, sizes: Sequence[int], starts: _Starts) -> str:
         """A part of the members, as long as the row's split says, from where its cell says."""
-        begins = [start for split, first in self._placed() for start in starts(split, first)]
+        begins = [start for key, first in self._placed() for start in starts(key, first)]
         begin = f"get({_constants(begins)}, {_CELL})"
-        return f"slice({members}, {begin} + 1, get({_constants(sizes)}, {_SPLIT}))"
+        return f"slice({members}, {begin} + 1, get({_constants(sizes)}, {_PLACE}))"
 
-    def _placed(self) -> Iterator[tuple[Split, int]]:
-        """Every split, and where its members begin among all."""
+    def _placed(self) -> Iterator[tuple[_Key, int]]:
+        """Every exception, and where its members begin among all."""
         first = 0
-        for split in self.route.splits:
-            yield split, first
-            first += len(split.members)
+        for key in self._keys:
+            yield key, first
+            first += len(key.members)
 
-    def owner(self) -> str:
-        """The instance of the row's partition."""
-        return f"get({_constants(self.route.table.assignment)}, {self._partition()})"
+    def _owner(self) -> str:
+        return _owner(self.route.table, self.hash)
 
     def _members(self) -> str:
-        return _constants([m for s in self.route.splits for m in s.members])
+        return _constants([m for key in self._keys for m in key.members])
 
     def _transposed(self) -> str:
-        """The members of every split column by column, each split where `_members` has it."""
-        splits = self.route.splits
+        """The members of every split column by column, each where `_members` has it."""
         return _constants(
-            [m for s in splits for c in range(s.columns) for m in s.members[c :: s.columns]]
+            [
+                m
+                for key in self._keys
+                for c in range(_line(key))
+                for m in key.members[c :: _line(key)]
+            ]
         )
 
-    def _may_be_split(self) -> str:
-        """Only rows of a partition that has a split key are compared with the split keys."""
-        touched = {s.partition for s in self.route.splits}
+    def _may_be_exception(self) -> str:
+        """Only rows of a partition that has exceptions are compared with them."""
+        touched = {key.partition for key in self._keys}
         flags = [1 if p in touched else 0 for p in range(self.route.partitions)]
-        return f"get({_constants(flags)}, {self._partition()}) = 1"
+        return f"get({_constants(flags)}, {_partition(self.route.partitions, self.hash)}) = 1"
 
-    def _of_split(self, index: str) -> tuple[str, str]:
-        """How many members the row's split key has and where they begin; null for other keys."""
-        sizes = [len(s.members) for s in self.route.splits]
+    def _of_key(self, place: str) -> tuple[str, str]:
+        """How many members the row's key has and where they begin; null for other keys."""
+        sizes = [len(key.members) for key in self._keys]
         begins = [first for _, first in self._placed()]
-        return f"get({_constants(sizes)}, {index})", f"get({_constants(begins)}, {index})"
+        return f"get({_constants(sizes)}, {place})", f"get({_constants(begins)}, {place})"
 
-    def _split_index(self) -> str:
-        """The row's place among the split keys; −1, which is no place, for other keys."""
+    def _place(self) -> str:
+        """The place of the row's key among the exceptions; −1, which is no place, for others."""
         lookup = self._lookup
-        signed = [s.hash - 2**64 if s.hash >= 2**63 else s.hash for s in self.route.splits]
+        signed = [key.hash - 2**64 if key.hash >= 2**63 else key.hash for key in self._keys]
         if lookup is None:
             return f"CAST(array_position({_constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
         bucket = f"CAST({self.hash} & {len(lookup.displacements) - 1} AS INT)"
@@ -188,29 +189,92 @@ class _Sql:
         place = f"get({_constants(lookup.places)}, {slot})"
         return f"IF(get({_constants(signed, 'BIGINT')}, {place}) = {self.hash}, {place}, -1)"
 
+
+class _GroupSql(_Sql[GroupRoute]):
+    """Right rows visit the whole group."""
+
+    def home(self, spread: str) -> str:
+        first, size = self._group()
+        return f"CAST({first} + {_scaled(spread, size)} AS INT)"
+
+    def targets(self) -> str:
+        first, size = self._group()
+        group = f"CAST(sequence({first}, {first} + {size} - 1) AS ARRAY<INT>)"
+        return f"IF({SIDE} = {LEFT_CODE}, array({_HOME}), {group})"
+
     def _group(self) -> tuple[str, str]:
         group = self.route.group
-        first = f"({self.owner()} DIV {group} * {group})"
+        first = f"({_owner(self.route.table, self.hash)} DIV {group} * {group})"
         return first, f"least({group}, {self.route.instances} - {first})"
 
-    def _partition(self) -> str:
-        upper = f"shiftrightunsigned({self.hash}, {HASH_SHIFT})"
-        return f"CAST(shiftright({upper} * {self.route.partitions}, {SCALE_SHIFT}) AS INT)"
+
+class _GridSql(_Sql[GridRoute]):
+    """Left rows visit a row of the grid, right rows a column."""
+
+    def home(self, spread: str) -> str:
+        rows, columns = self.route.shape
+        # The line takes the upper half of the spread value, the cell the lower.
+        lower = f"shiftleft({spread}, 32)"
+        along = f"{_scaled(spread, rows)} * {columns} + {_scaled(lower, columns)}"
+        down = f"{_scaled(spread, columns)} + {_scaled(lower, rows)} * {columns}"
+        return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
+
+    def targets(self) -> str:
+        rows, columns = self.route.shape
+        line = f"({_HOME} DIV {columns} * {columns})"
+        along = f"sequence({line}, {line} + {columns - 1})"
+        place = f"({_HOME} % {columns})"
+        down = f"sequence({place}, {place} + {(rows - 1) * columns}, {columns})"
+        both = f"CAST({along} AS ARRAY<INT>), CAST({down} AS ARRAY<INT>)"
+        return f"IF({SIDE} = {LEFT_CODE}, {both})"
+
+
+_SQL: dict[type[Route], type[_Sql[Any]]] = {
+    TableRoute: _TableSql,
+    GroupRoute: _GroupSql,
+    GridRoute: _GridSql,
+}
+
+
+def _sql_of(route: Route, hash_: str) -> _Sql[Any]:
+    return _SQL[type(route)](route, hash_)
+
+
+def _owner(table: PartitionTable, hash_: str) -> str:
+    """The instance of the row's partition."""
+    return f"get({_constants(table.assignment)}, {_partition(table.partitions, hash_)})"
+
+
+def _partition(partitions: int, hash_: str) -> str:
+    upper = f"shiftrightunsigned({hash_}, {HASH_SHIFT})"
+    return f"CAST(shiftright({upper} * {partitions}, {SCALE_SHIFT}) AS INT)"
 
 
 def _scaled(spread: str, size: str | int) -> str:
-    """`skewless.routing.router.scaled`."""
+    """`skewless.routing.route.scaled`."""
     return f"shiftrightunsigned(shiftrightunsigned({spread}, 32) * {size}, 32)"
 
 
-def _line_starts(split: Split, first: int) -> list[int]:
+def _line(key: _Key) -> int:
+    """How many members the line of a left row has."""
+    return key.columns if isinstance(key, Split) else 1
+
+
+def _column(key: _Key) -> int:
+    """How many members the column of a right row has."""
+    return key.lines if isinstance(key, Split) else 1
+
+
+def _line_starts(key: _Key, first: int) -> list[int]:
     """Where the line of every cell begins."""
-    return [first + n // split.columns * split.columns for n in range(len(split.members))]
+    line = _line(key)
+    return [first + n // line * line for n in range(len(key.members))]
 
 
-def _column_starts(split: Split, first: int) -> list[int]:
+def _column_starts(key: _Key, first: int) -> list[int]:
     """Where the column of every cell begins, among members that stand column by column."""
-    return [first + n % split.columns * split.lines for n in range(len(split.members))]
+    line, column = _line(key), _column(key)
+    return [first + n % line * column for n in range(len(key.members))]
 
 
 def _constants(numbers: Sequence[int], kind: str = "INT") -> str:

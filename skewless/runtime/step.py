@@ -180,7 +180,7 @@ class _Flow:
             part.state.route,
             part.order,
             # What tells the rows of one key apart, where they may be at home on several instances.
-            hashable_columns(rows.schema) if part.state.route.replicates else (),
+            hashable_columns(rows.schema) if part.state.route.spreads else (),
             node.schema,
             plan_is_ours=plan_is_ours,
             replicates=node.replicates,

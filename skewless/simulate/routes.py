@@ -7,19 +7,17 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.errors import SkewlessError
-from skewless.planning.contrand import ContRand
-from skewless.planning.joinmatrix import JoinMatrix
-from skewless.planning.policy import PartitionPolicy
-from skewless.routing.join_matrix import grid_shape
-from skewless.routing.partitions import PartitionTable
-from skewless.routing.splits import Split
+from skewless.routing.grid import GridRoute
+from skewless.routing.groups import GroupRoute
+from skewless.routing.route import Route
+from skewless.routing.table import TableRoute, as_table
 from skewless.simulate.kernel import Routes
 
 Sets = npt.NDArray[np.int64]  # [set, member]
 
 
 @dataclass(frozen=True, eq=False)
-class Route:
+class Ways:
     """The sets of instances among which each side's tuples choose."""
 
     left: Sets
@@ -38,18 +36,18 @@ class Route:
                 raise SkewlessError(f"{name}: every set must meet each set of the other side once")
 
 
-def to_one(instance: int) -> Route:
+def to_one(instance: int) -> Ways:
     """Both sides go to the same instance."""
-    return Route(np.array([[instance]]), np.array([[instance]]))
+    return Ways(np.array([[instance]]), np.array([[instance]]))
 
 
-def grid(instances: Sequence[int], rows: int, columns: int, *, single_key: bool = False) -> Route:
+def grid(instances: Sequence[int], rows: int, columns: int, *, single_key: bool = False) -> Ways:
     """A left row goes along a row of the matrix, a right row down a column."""
     cells = np.asarray(instances)[: rows * columns].reshape(rows, columns)
-    return Route(cells, cells.T, single_key)
+    return Ways(cells, cells.T, single_key)
 
 
-def compile_routes(routes: Sequence[Route], of_key: npt.NDArray[np.int32]) -> Routes:
+def compile_routes(routes: Sequence[Ways], of_key: npt.NDArray[np.int32]) -> Routes:
     """All routes in flat arrays."""
     if of_key.size and not 0 <= int(of_key.min()) <= int(of_key.max()) < len(routes):
         raise SkewlessError(f"of_key: takes numbers of routes from 0 to {len(routes) - 1}")
@@ -78,26 +76,34 @@ def compile_routes(routes: Sequence[Route], of_key: npt.NDArray[np.int32]) -> Ro
 
 
 def routes_of(
-    policy: PartitionPolicy,
-    table: PartitionTable,
-    splits: Sequence[Split],
+    route: Route,
     hashes: npt.NDArray[np.uint64],
     partition_of_key: npt.NDArray[np.int64],
 ) -> Routes:
-    """Where every key goes under a policy that has come to this table and these splits."""
-    owner = table.owners[partition_of_key].astype(np.int32)
-    if isinstance(policy, JoinMatrix):
-        rows, columns = grid_shape(table.instances)
-        everywhere = grid(range(table.instances), rows, columns)
+    """Where every key goes under a route."""
+    owner = route.table.owners[partition_of_key].astype(np.int32)
+    if isinstance(route, GridRoute):
+        everywhere = grid(range(route.instances), *route.shape)
         return compile_routes([everywhere], np.zeros_like(owner))
-    if isinstance(policy, ContRand):
-        firsts = range(0, table.instances, policy.group)
+    if isinstance(route, GroupRoute):
+        firsts = range(0, route.instances, route.group)
         # The left side probes: it visits the whole group, a right row is stored on one member.
-        members = [range(first, min(first + policy.group, table.instances)) for first in firsts]
-        groups = [grid(group, 1, len(group)) for group in members]
-        return compile_routes(groups, owner // np.int32(policy.group))
-    routes = [to_one(instance) for instance in range(table.instances)]
-    for split in splits:
-        owner[hashes == np.uint64(split.hash)] = len(routes)
-        routes.append(grid(split.members, split.lines, split.columns, single_key=True))
-    return compile_routes(routes, owner)
+        groups = [grid(route.members(first), 1, len(route.members(first))) for first in firsts]
+        return compile_routes(groups, owner // np.int32(route.group))
+    ways = [to_one(instance) for instance in range(route.instances)]
+    for split in as_table(route).splits:
+        owner[hashes == np.uint64(split.hash)] = len(ways)
+        ways.append(grid(split.members, split.lines, split.columns, single_key=True))
+    if as_table(route).entries:
+        _send_entries(as_table(route), hashes, owner)
+    return compile_routes(ways, owner)
+
+
+def _send_entries(
+    route: TableRoute, hashes: npt.NDArray[np.uint64], owner: npt.NDArray[np.int32]
+) -> None:
+    """Keys of the key table go to their instance."""
+    where = {entry.hash: entry.members for entry in route.entries}
+    for key in np.flatnonzero(np.isin(hashes, np.array(list(where), np.uint64))).tolist():
+        # A join has no entries of several instances: their rows would not meet.
+        (owner[key],) = where[int(hashes[key])]

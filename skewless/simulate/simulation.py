@@ -1,23 +1,26 @@
-"""Runs a policy on a simulated cluster: tuples in, loads to the planner, its tables back."""
+"""Runs a policy on a simulated cluster: tuples in, loads to the control loop, its routes back."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from skewless.control.loads import BatchLoads
+from skewless.control.loop import Clock, ControlLoop
+from skewless.control.memory import Balance
 from skewless.errors import bad_argument
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import resources
 from skewless.planning.fastjoin import FastJoin
-from skewless.planning.plan import Plan, validate
-from skewless.planning.policy import PartitionPolicy
-from skewless.planning.snapshot import HotKey, Snapshot
+from skewless.planning.policy import RoutingPolicy
+from skewless.planning.snapshot import HotKey
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import partition_of
+from skewless.routing.route import Route
 from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.simulate import kernel
 from skewless.simulate.cluster import Cluster, Course
 from skewless.simulate.costs import Costs
@@ -34,45 +37,49 @@ CHUNK = 500_000
 
 
 def simulate(
-    policy: PartitionPolicy,
+    policy: RoutingPolicy,
     streams: Streams,
     cluster: Cluster,
     costs: Costs,
     course: Course,
     rng: np.random.Generator,
-    clock: Callable[[], float] = perf_counter,
+    clock: Clock = perf_counter,
 ) -> Run:
     """One run. Equal arguments and generators give equal figures, planning times apart."""
-    simulation = _Simulation(policy, streams, cluster, costs, course, rng)
+    simulation = _Simulation(ControlLoop(policy, clock), streams, cluster, costs, course, rng)
     looks = []
     periods = max(1, round(course.duration_s / course.period_s))
     for period in range(periods):
         start_s = period * course.period_s
         simulation.serve(start_s, start_s + course.period_s)
-        looks.append(simulation.look(start_s + course.period_s, clock))
+        looks.append(simulation.look(start_s + course.period_s))
     return simulation.result(tuple(looks))
 
 
 @dataclass
 class _Simulation:
-    policy: PartitionPolicy
+    loop: ControlLoop
     streams: Streams
     cluster: Cluster
     costs: Costs
     course: Course
     rng: np.random.Generator
-    planner_state: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.table = self.policy.table(self.cluster.instances)
-        if self.table.instances != self.cluster.instances:
+        policy = self.loop.policy
+        if policy.needs_combinable:
+            raise bad_argument("policy", policy, "a policy for joins, such as Mixed")
+        if isinstance(policy.instances, tuple):
+            raise bad_argument("policy", policy, "a fixed number of instances: the cluster has one")
+        self.route = self.loop.start(self.cluster.instances)
+        self.balance = Balance.initial(self.route.instances)
+        if self.route.instances != self.cluster.instances:
             raise bad_argument(
-                "policy", self.table.instances, f"a policy for {self.cluster.instances} instances"
+                "policy", self.route.instances, f"a policy for {self.cluster.instances} instances"
             )
-        self.splits: tuple[Split, ...] = ()
-        self.first_owners = self.table.owners
-        self.partition_of = partition_of(self.streams.hashes, self.table.partitions)
-        self.routes = self._routes()
+        self.first_owners = self.route.table.owners
+        self.partition_of = partition_of(self.streams.hashes, self.route.partitions)
+        self.ways = self._ways()
         self.prices = kernel.Prices(
             self.costs.kind == "index",
             self.costs.scope == "instance",
@@ -82,7 +89,7 @@ class _Simulation:
         )
         n = self.cluster.instances
         self.free_s = np.zeros(n)
-        self.release_s = np.full(self.table.partitions, -np.inf)
+        self.release_s = np.full(self.route.partitions, -np.inf)
         self.held = Arrivals(np.empty(0), np.empty(0, np.int32), np.empty(0, np.int8))
         self.work = self._no_work()
         self.busy_s = np.zeros(n)  # after the warm-up, stretched by shared cores
@@ -90,27 +97,26 @@ class _Simulation:
         self.latency_s: list[npt.NDArray[np.float32]] = []
         self._fill_window()
 
-    def _routes(self) -> kernel.Routes:
-        return routes_of(
-            self.policy, self.table, self.splits, self.streams.hashes, self.partition_of
-        )
+    def _ways(self) -> kernel.Routes:
+        return routes_of(self.route, self.streams.hashes, self.partition_of)
 
     @property
     def entries(self) -> int:
-        """Keys that the router must look up: split ones, and those that FastJoin has moved.
+        """Keys that the router must look up: those of the key table, split ones, and those that
+        FastJoin has moved.
 
         A table of partitions is an array of fixed length, whatever has moved in it.
         """
-        if isinstance(self.policy, FastJoin):
-            return int((self.table.owners != self.first_owners).sum())
-        return len(self.splits)
+        if isinstance(self.loop.policy, FastJoin):
+            return int((self.route.table.owners != self.first_owners).sum())
+        return len(_exceptions(self.route))
 
     def _no_work(self) -> kernel.Work:
-        return kernel.empty_work(self.streams.keys, self.table.partitions, self.cluster.instances)
+        return kernel.empty_work(self.streams.keys, self.route.partitions, self.cluster.instances)
 
     def _nothing_stored(self) -> kernel.Stored:
         return kernel.empty_stored(
-            self.streams.keys, self.table.partitions, self.routes, self.cluster.instances
+            self.streams.keys, self.route.partitions, self.ways, self.cluster.instances
         )
 
     def _draws(self, count: int) -> npt.NDArray[np.int64]:
@@ -121,7 +127,7 @@ class _Simulation:
         self.log = kernel.with_room(None, len(old.key))
         self.stored = self._nothing_stored()
         kernel.fill(
-            self.log, self.stored, self.routes, self.partition_of,
+            self.log, self.stored, self.ways, self.partition_of,
             old.time_s, old.key, old.side, self._draws(len(old.key)),
         )  # fmt: skip
 
@@ -140,13 +146,13 @@ class _Simulation:
         count = len(tuples.key)
         draws = self._draws(count)
         self.log = kernel.with_room(self.log, count)
-        room = count * int(self.routes.size.max())
+        room = count * int(self.ways.size.max())
         copy_of = np.empty(room, np.int64)
         copy_instance = np.empty(room, np.int64)
         copy_s = np.empty(room)
         before = self.work.by_instance.copy()
         copies = kernel.offer(
-            dispatched_s, tuples.key, tuples.side, draws, self.log, self.stored, self.routes,
+            dispatched_s, tuples.key, tuples.side, draws, self.log, self.stored, self.ways,
             self.partition_of, self.work, self.prices, self.course.window_s,
             copy_of, copy_instance, copy_s,
         )  # fmt: skip
@@ -190,29 +196,32 @@ class _Simulation:
         self.busy_s += came_s
         self.latency_s.append((done_s - tuples.time_s).astype(np.float32))
 
-    def look(self, now_s: float, clock: Callable[[], float]) -> Look:
-        """The controller's turn: measure, plan, change the table."""
+    def look(self, now_s: float) -> Look:
+        """The controller's turn: measure, plan, change the route."""
         work = self.work
-        snapshot = Snapshot(
-            self.table,
-            work.by_partition * 1e3,
-            self.stored.partition_rows.astype(np.float64),
-            work.rows_by_partition.astype(np.float64),
-            self._hot_keys(),
-            self.splits,
+        loads = BatchLoads(
+            load=work.by_partition * 1e3,
+            rows=work.rows_by_partition.astype(np.float64),
+            stored=self.stored.partition_rows.astype(np.float64),
+            hot_keys=self._hot_keys(),
+            work_ms=tuple((work.by_instance * 1e3).tolist()),
         )
         used = resources(
             self.stored.by_instance.astype(np.float64),
             work.rows_by_instance.astype(np.float64),
             GAMMA,
         )
-        began = clock()
-        plan, self.planner_state = self.policy.plan(snapshot, self.planner_state)
-        planning_s = clock() - began
-        moved = self._enact(snapshot, plan, now_s)
+        turn = self.loop.turn(self.route, self.balance, loads)
+        self.balance = turn.balance
+        moved = self._enact(turn.route, now_s)
         self.work = self._no_work()
         return Look(
-            now_s, imbalance(used), imbalance(work.by_instance), moved, plan.reason, planning_s
+            now_s,
+            imbalance(used),
+            imbalance(work.by_instance),
+            moved,
+            turn.reason,
+            turn.plan_ms / 1e3,
         )
 
     def _hot_keys(self) -> tuple[HotKey, ...]:
@@ -221,9 +230,9 @@ class _Simulation:
         if len(top) > self.course.hot_keys:
             ranked = np.argpartition(loads[top], len(top) - self.course.hot_keys)
             top = top[ranked[len(top) - self.course.hot_keys :]]
-        split = {s.hash for s in self.splits}
-        if split:
-            hashes = np.fromiter(split, np.uint64, len(split))
+        apart = _exceptions(self.route)
+        if apart:
+            hashes = np.array([key.hash for key in apart], np.uint64)
             top = np.union1d(top, np.flatnonzero(np.isin(self.streams.hashes, hashes)))
         top = top[np.argsort(-loads[top], kind="stable")]
         rows = self.work.rows_by_key
@@ -238,21 +247,20 @@ class _Simulation:
             for k in top.tolist()
         )
 
-    def _enact(self, snapshot: Snapshot, plan: Plan, now_s: float) -> int:
-        if plan.table == self.table and tuple(plan.splits) == self.splits:
+    def _enact(self, route: Route, now_s: float) -> int:
+        if route == self.route:
             return 0
-        validate(plan, snapshot)
-        old, self.table, self.splits = self.routes, plan.table, tuple(plan.splits)
-        self.routes = self._routes()
+        old, self.route = self.ways, route
+        self.ways = self._ways()
         n = self.cluster.instances
         moved_out, moved_in = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        source_of = np.full(self.table.partitions, -1, np.int64)
+        source_of = np.full(self.route.partitions, -1, np.int64)
         moved: int = kernel.relocate(
-            self.log, old, self.routes, self.partition_of, self._draws(int(self.log.ends[1])),
+            self.log, old, self.ways, self.partition_of, self._draws(int(self.log.ends[1])),
             moved_out, moved_in, source_of,
         )  # fmt: skip
         self.stored = self._nothing_stored()
-        kernel.recount(self.log, self.stored, self.routes, self.partition_of)
+        kernel.recount(self.log, self.stored, self.ways, self.partition_of)
         # Both ends are busy with the move, which goes before what waits there; the dispatcher holds
         # back the tuples of what moves until its source has sent everything (§V-B). Tuples that
         # wait at the source already are served there.
@@ -285,6 +293,10 @@ class _Simulation:
             entries=self.entries,
             looks=looks,
         )
+
+
+def _exceptions(route: Route) -> tuple[Entry | Split, ...]:
+    return route.exceptions if isinstance(route, TableRoute) else ()
 
 
 def _rows(tuples: Arrivals, at: npt.NDArray[np.int64]) -> Arrivals:

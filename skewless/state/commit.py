@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skewless.errors import SkewlessError
+from skewless.routing.kinds import route_from_json
 from skewless.routing.route import Route
 from skewless.state.manifest import Manifest, StoredSegments, write_manifest
 from skewless.state.naming import COMMITS, BatchNames, commit_name, own_files
@@ -35,7 +36,8 @@ class OperatorState:
     max_time_us: dict[str, int | None]  # per side: the largest event time seen
     watermark_us: int | None
     segments: tuple[Segment, ...] = ()
-    planner: dict[str, Any] = field(default_factory=dict)  # opaque: belongs to the policy
+    planner: dict[str, Any] = field(default_factory=dict)  # opaque: belongs to the control loop
+    previous_us: int | None = None  # the watermark one batch before, where an operator needs it
 
     def to_json(self) -> dict[str, Any]:
         """All but the segments, which manifests describe."""
@@ -44,16 +46,18 @@ class OperatorState:
             "maxTimeUs": self.max_time_us,
             "watermarkUs": self.watermark_us,
             "planner": self.planner,
+            "previousUs": self.previous_us,
         }
 
     @staticmethod
     def from_json(record: dict[str, Any], segments: Iterable[Segment] = ()) -> "OperatorState":
         return OperatorState(
-            route=Route.from_json(record["route"]),
+            route=route_from_json(record["route"]),
             max_time_us=record["maxTimeUs"],
             watermark_us=record["watermarkUs"],
             segments=tuple(segments),
             planner=record["planner"],
+            previous_us=record["previousUs"],
         )
 
 

@@ -28,7 +28,7 @@ from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
-from skewless.planning.policy import PartitionPolicy
+from skewless.planning.policy import RoutingPolicy
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
@@ -101,7 +101,7 @@ class LocalJoin(LocalQuery[Batch]):
     delays: Delays
     left_schema: pa.Schema
     right_schema: pa.Schema
-    policy: PartitionPolicy = field(default_factory=lambda: Hash(2))
+    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False

@@ -15,8 +15,7 @@ from skewless.operators.keyed.operator import KeyedOperator, layout_of
 from skewless.operators.keyed.process import Process
 from skewless.operators.keyed.windows import Window
 from skewless.planning.hash import Hash
-from skewless.planning.policy import PartitionPolicy
-from skewless.routing.splits import homes
+from skewless.planning.policy import RoutingPolicy
 from skewless.state.watermark import Delays
 from skewless.testing.local import HashFunction, LocalQuery, batches_of, spread_hash
 
@@ -37,7 +36,7 @@ class LocalKeyed(LocalQuery[pa.Table]):
     window: Window = None
     delay_us: int | None = 0
     mode: str = "append"
-    policy: PartitionPolicy = field(default_factory=lambda: Hash(2))
+    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False
@@ -67,7 +66,7 @@ class LocalKeyed(LocalQuery[pa.Table]):
         part = attempt.parts[0]
         route = part.state.route
         spread = spread_hash(rows.drop_columns([HASH]))
-        instances = homes(route.table, route.splits, hashes, spread)
+        instances = route.homes("left", hashes, spread)
         results: list[pa.RecordBatch] = []
         for instance in part.order:
             mine = rows.filter(pa.array(instances == instance))

@@ -6,17 +6,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skewless.control.loop import Balance, adopt, key_snapshot, next_round
+from skewless.control.loop import ControlLoop
+from skewless.control.memory import Balance, Planner
 from skewless.load.report import HotKeyLoad, PartitionLoads, Report
 from skewless.planning.auto import Auto
+from skewless.planning.contrand import ContRand
+from skewless.planning.decision import Decision, Limits
 from skewless.planning.hash import Hash
-from skewless.planning.keys.policies import PKG, Mixed
-from skewless.planning.plan import Plan
+from skewless.planning.joinmatrix import JoinMatrix
+from skewless.planning.keys.snapshot import key_snapshot
+from skewless.planning.mixed import Mixed
+from skewless.planning.pkg import PKG
+from skewless.planning.plan import Plan, moves_between
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import HotKey, Snapshot
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable, partition_of
-from skewless.routing.route import Route
-from skewless.routing.splits import Split
-from skewless.state.commit import OperatorState
+from skewless.routing.table import TableRoute
 
 
 def report(instance: int, loads: dict[int, int], hot: tuple[HotKeyLoad, ...] = ()) -> Report:
@@ -44,48 +50,49 @@ def report(instance: int, loads: dict[int, int], hot: tuple[HotKeyLoad, ...] = (
 
 
 def test_a_straggler_is_relieved_and_starts_first() -> None:
-    route = Route(PartitionTable(2, (0, 0, 0, 0, 1, 1, 1, 1)))
+    route = TableRoute(PartitionTable(2, (0, 0, 0, 0, 1, 1, 1, 1)))
     loads = [report(0, dict.fromkeys(range(4), 90_000)), report(1, {4: 10_000})]
-    turn = next_round(Auto(instances=2), route, Balance.initial(2), loads, ())
+    turn = ControlLoop(Auto(instances=2)).next_round(route, Balance.initial(2), loads, ())
     assert turn.plan is not None
     assert turn.plan.moves
     assert turn.plan.imbalance_after < turn.plan.imbalance_before
     told = turn.to_json()
     assert [len(move) for move in told["moves"]] == [3] * len(turn.plan.moves)
     assert "straggler" in told["reason"]
-    still = next_round(Hash(2), route, Balance.initial(2), loads, ())
+    still = ControlLoop(Hash(2)).next_round(route, Balance.initial(2), loads, ())
     assert still.route == route
     assert still.balance.order == (0, 1), "the heaviest instance starts first"
     swapped = [report(1, dict.fromkeys(range(4, 8), 90_000)), report(0, {0: 10})]
-    assert next_round(Hash(2), route, Balance.initial(2), swapped, ()).balance.order == (1, 0)
+    turned = ControlLoop(Hash(2)).next_round(route, Balance.initial(2), swapped, ())
+    assert turned.balance.order == (1, 0)
 
 
 def test_a_key_hotter_than_an_instance_is_split() -> None:
     key = 5 << 58
     place = int(partition_of(np.array([key], np.uint64), 8)[0])
-    route = Route(PartitionTable(2, (0, 1) * 4))
+    route = TableRoute(PartitionTable(2, (0, 1) * 4))
     hot = HotKeyLoad(key, 40_000, 60_000, 1_000_000)
     loads = {p: 5_000 for p in range(8) if p != place}
     reports = [report(0, {place: 100_000}, (hot,)), report(1, loads)]
-    turn = next_round(Auto(instances=2), route, Balance.initial(2), reports, ())
+    turn = ControlLoop(Auto(instances=2)).next_round(route, Balance.initial(2), reports, ())
     (split,) = turn.route.splits
     assert (split.hash, split.partition, split.members) == (key, place, (0, 1))
     assert split.lines == 1, "the side with fewer rows is replicated"
 
 
 def test_a_policy_is_asked_as_often_as_it_says() -> None:
-    route = Route(PartitionTable(2, (0, 0, 1, 1)))
+    route = TableRoute(PartitionTable(2, (0, 0, 1, 1)))
     uneven = [report(0, {0: 90_000, 1: 90_000}), report(1, {2: 10})]
     balance = Balance.initial(2)
     moved = []
     for _ in range(4):
-        turn = next_round(Auto(instances=2, every=3), route, balance, uneven, ())
+        turn = ControlLoop(Auto(instances=2, every=3)).next_round(route, balance, uneven, ())
         moved.append(turn.plan is not None and bool(turn.plan.moves))
         balance = Balance.from_json(json.loads(json.dumps(turn.balance.to_json())))
     assert moved == [False, False, True, False]
 
 
-class Mistaken:
+class Mistaken(RoutingPolicy):
     """A policy whose plan loses partitions."""
 
     def table(self, cores: int) -> PartitionTable:
@@ -94,23 +101,71 @@ class Mistaken:
     def describe(self) -> dict[str, Any]:
         return {"policy": "Mistaken"}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
-        return Plan(PartitionTable(2, (0,)), (), (), "oops", 1.0, 0.0, 0.0), {"kept": True}
+    def plan(self, snapshot: Snapshot, memory: dict[str, Any]) -> Decision:
+        plan = Plan(PartitionTable(2, (0,)), (), (), "oops", 1.0, 0.0, 0.0)
+        return plan.decision({"kept": True})
 
 
 def test_a_mistaken_plan_is_refused_and_nothing_changes() -> None:
-    route = Route(PartitionTable(2, (0, 1)))
-    turn = next_round(Mistaken(), route, Balance.initial(2), [report(0, {0: 5})], ())
+    route = TableRoute(PartitionTable(2, (0, 1)))
+    turn = ControlLoop(Mistaken()).next_round(route, Balance.initial(2), [report(0, {0: 5})], ())
     assert turn.route == route
     assert turn.reason.startswith("refused: ")
     assert turn.to_json()["moves"] == []
 
 
+class Hasty(Mistaken):
+    """A policy that moves more in a round than it says it does."""
+
+    def plan(self, snapshot: Snapshot, memory: dict[str, Any]) -> Decision:
+        table = PartitionTable(2, (0, 1, 0, 1))
+        moves = moves_between(snapshot.table, table)
+        rows = float(snapshot.stored[[move.partition for move in moves]].sum())
+        return Plan(table, moves, (), "hasty", 1.0, 0.0, rows).decision()
+
+    def limits(self, partitions: int) -> Limits:
+        return Limits(max_moves=1)
+
+
+def test_a_plan_with_more_moves_than_the_policy_allows_is_refused() -> None:
+    route = TableRoute(PartitionTable(2, (0, 0, 0, 0)))
+    reports = [report(0, dict.fromkeys(range(4), 1_000)), report(1, {})]
+    turn = ControlLoop(Hasty()).next_round(route, Balance.initial(2), reports, ())
+    assert turn.reason == "refused: moves: got 2; takes at most 1 a round"
+    assert turn.route == route
+    assert Auto(2, max_moves=3).limits(256) == Limits(max_moves=3)
+    assert Auto(2).limits(256) == Limits(max_moves=64)
+    assert Mixed(2, table_limit=7).limits(256) == Limits(table_limit=7)
+
+
+@pytest.mark.parametrize("policy", [ContRand(4), JoinMatrix(4)], ids=str)
+def test_routes_that_never_change_stay_of_their_kind(policy: RoutingPolicy) -> None:
+    loop = ControlLoop(policy)
+    route = loop.start(cores=2)
+    turn = loop.next_round(route, Balance.initial(4), [report(i, {i: 9}) for i in range(4)], ())
+    assert turn.route is route
+    assert (turn.to_json()["splits"], turn.to_json()["keyTable"]) == ([], 0)
+    assert turn.reason.endswith("nothing moves")
+
+
+def test_the_clock_is_passed_in_and_the_memory_survives_a_commit() -> None:
+    ticks = iter([10.0, 10.25])
+    loop = ControlLoop(Auto(instances=2), clock=lambda: next(ticks))
+    route = loop.start(cores=2)
+    turn = loop.next_round(route, Balance.initial(2), [report(0, {0: 900}), report(1, {1: 1})], ())
+    assert turn.to_json()["planMs"] == 250.0
+    record = loop.planner(turn.balance, turn)
+    again = Planner.from_json(json.loads(json.dumps(record)))
+    assert again.to_json() == record
+    assert again.round == turn.to_json()
+    assert again.balance.order == turn.balance.order
+
+
 @pytest.mark.parametrize("rows", [0, 1])
 def test_batches_without_work_change_nothing(rows: int) -> None:
-    route = Route(PartitionTable(2, (0, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1, 0, 1)))
     empty = [report(0, {0: rows} if rows else {}), report(1, {})]
-    turn = next_round(Auto(instances=2), route, Balance.initial(2), empty, ())
+    turn = ControlLoop(Auto(instances=2)).next_round(route, Balance.initial(2), empty, ())
     assert turn.route.table == route.table
 
 
@@ -126,12 +181,12 @@ def hot(keys: list[int], rows: int) -> tuple[HotKeyLoad, ...]:
 
 def test_a_key_policy_moves_keys_out_of_one_partition() -> None:
     keys = keys_in(0, 4, 6)
-    route = Route(PartitionTable(2, (0, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1, 0, 1)))
     reports = [report(0, {0: 60_000, 2: 1_000}, hot(keys, 10_000)), report(1, {1: 1_000})]
-    turn = next_round(Mixed(instances=2), route, Balance.initial(2), reports, ())
+    turn = ControlLoop(Mixed(instances=2)).next_round(route, Balance.initial(2), reports, ())
     assert turn.route.table == route.table, "partitions stay where they are"
-    assert [split.members for split in turn.route.splits] == [(1,)] * 3
-    assert {split.hash for split in turn.route.splits} < set(keys)
+    assert [entry.members for entry in turn.route.entries] == [(1,)] * 3
+    assert {entry.hash for entry in turn.route.entries} < set(keys)
     told = turn.to_json()
     assert (told["keyTable"], told["movedKeys"], told["moves"]) == (3, 3, [])
     assert told["imbalanceAfter"] < 0.1 < told["imbalanceBefore"]
@@ -148,7 +203,7 @@ def test_keys_of_the_table_stay_known_when_they_are_idle() -> None:
         stored=np.array([100.0, 10.0, 10.0, 10.0]),
         queued=np.array([80.0, 10.0, 10.0, 20.0]),
         hot_keys=(HotKey(busy, 0, 6.0, 60, 0),),
-        splits=(Split(idle, 0, (1,), 1),),
+        entries=(Entry(idle, 0, (1,)),),
     )
     keys = key_snapshot(snapshot)
     assert keys.hashes.tolist() == [busy, idle]
@@ -161,16 +216,17 @@ def test_keys_of_the_table_stay_known_when_they_are_idle() -> None:
 
 def test_partial_key_grouping_gives_a_key_two_instances() -> None:
     (key,) = keys_in(0, 4, 1)
-    route = Route(PartitionTable(2, (0, 1, 0, 1)))
+    route = TableRoute(PartitionTable(2, (0, 1, 0, 1)))
     reports = [report(0, {0: 90_000}, hot([key], 90_000)), report(1, {1: 1_000})]
-    turn = next_round(PKG(instances=2), route, Balance.initial(2), reports, ())
-    (split,) = turn.route.splits
-    assert sorted(split.members) == [0, 1]
+    turn = ControlLoop(PKG(instances=2)).next_round(route, Balance.initial(2), reports, ())
+    (entry,) = turn.route.entries
+    assert sorted(entry.members) == [0, 1]
+    assert turn.to_json()["splits"] == [{"hash": key, "members": list(entry.members), "lines": 2}]
 
 
 def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> None:
     policy = Mixed(instances=(2, 4), busy_ms=50.0)
-    route = Route(PartitionTable(2, (0, 1) * 4))
+    route = TableRoute(PartitionTable(2, (0, 1) * 4))
     keys = [key for p in range(8) for key in keys_in(p, 8, 4)]
     balance = Balance.initial(2)
     counts = []
@@ -183,7 +239,7 @@ def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> Non
             )
             for i in range(route.instances)
         ]
-        turn = next_round(policy, route, balance, reports, ())
+        turn = ControlLoop(policy).next_round(route, balance, reports, ())
         route, balance = turn.route, turn.balance
         counts.append(route.instances)
     assert counts[0] == 2, "one busy batch is no reason"
@@ -195,7 +251,7 @@ def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> Non
             np.ones(8),
             np.full(8, 20_000.0),
             tuple(HotKey(k, p // 4, 5.0, 5_000, 0) for p, k in enumerate(keys)),
-            route.splits,
+            entries=route.entries,
         )
     )
     assert after.skewness <= 1 / 8, "the new instances have their share at once, but for one key"
@@ -203,42 +259,13 @@ def test_instances_are_added_while_all_are_busy_and_filled_in_one_round() -> Non
 
 def test_instances_go_when_all_are_idle_for_long() -> None:
     policy = Auto(instances=(1, 4), busy_ms=1_000.0)
-    route = Route(PartitionTable(4, tuple(range(4)) * 2))
+    route = TableRoute(PartitionTable(4, tuple(range(4)) * 2))
     balance = Balance.initial(4)
     counts = []
     for _ in range(6):
         reports = [report(i, {i: 1_000}) for i in range(route.instances)]
-        turn = next_round(policy, route, balance, reports, ())
+        turn = ControlLoop(policy).next_round(route, balance, reports, ())
         route, balance = turn.route, Balance.from_json(turn.balance.to_json())
         counts.append(route.instances)
         assert len(balance.order) == route.instances
     assert counts == [4, 4, 4, 4, 1, 1]
-
-
-def state_of(policy: Any, route: Route) -> OperatorState:
-    balance = Balance.initial(route.instances)
-    planner = {"policy": policy.describe(), "balance": balance.to_json(), "round": {}, "own": 7}
-    return OperatorState(route, {"left": 5}, 3, (), json.loads(json.dumps(planner)))
-
-
-def test_another_number_of_instances_keeps_the_table() -> None:
-    key = keys_in(3, 4, 1)[0]
-    route = Route(PartitionTable(2, (1, 1, 0, 1)), (Split(key, 3, (0,), 1),))
-    policy = Mixed(instances=3)
-    after = adopt(policy, Route(policy.table(1)), state_of(Mixed(instances=2), route), 1)
-    assert after.route.table.assignment == (2, 1, 0, 1), "the newcomer takes from the fullest"
-    assert after.route.instances == 3
-    assert after.route.splits == route.splits
-    assert (after.planner["own"], after.watermark_us) == (7, 3), "what is the operator's stays"
-    assert after.planner["policy"] == policy.describe()
-    assert after.planner["balance"]["order"] == [0, 1, 2]
-
-
-def test_the_same_policy_changes_nothing_and_another_starts_anew() -> None:
-    route = Route(PartitionTable(2, (1, 1, 0, 1)))
-    policy = Mixed(instances=(1, 3))
-    state = state_of(policy, route)
-    assert adopt(policy, Route(policy.table(1)), state, 1) is state, "a number that it has chosen"
-    other = Auto(instances=2)
-    after = adopt(other, Route(other.table(1)), state, 1)
-    assert after.route == Route(other.table(1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skewless.engine.engine import Attempt, Engine
 from skewless.load.report import Report, write_report
 from skewless.routing.partitions import packed, round_robin
-from skewless.routing.route import Route
+from skewless.routing.table import TableRoute
 from skewless.state.commit import CheckpointError, Commit, CommitLog, OperatorState
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.manifest import Segments
@@ -34,7 +34,7 @@ class Counting:
 
     def initial_state(self, cores: int) -> OperatorState:
         return OperatorState(
-            route=Route(round_robin(INSTANCES, INSTANCES)),
+            route=TableRoute(round_robin(INSTANCES, INSTANCES)),
             max_time_us={"left": None, "right": None},
             watermark_us=None,
             planner={"seen": []},

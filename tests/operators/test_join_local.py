@@ -17,13 +17,12 @@ from skewless.engine.badrows import BadRowError
 from skewless.engine.chunks import Limits
 from skewless.operators.join.bounds import Bounds
 from skewless.planning.hash import Hash
-from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Route
-from skewless.routing.splits import Split, divisors
 from skewless.state.storage import StateError
 from skewless.state.watermark import Delays
 from skewless.testing import POINTS, Fault, LocalJoin, assert_same_rows, join_oracle
 from skewless.testing.local import spread_hash
+from tests.routing.cases import routes
 
 LEFT = pa.schema(
     [("k", pa.string()), ("g", pa.int32()), ("lt", pa.timestamp("us", "UTC")), ("a", pa.int64())]
@@ -151,25 +150,9 @@ def test_kills_change_nothing(made, within, late, kills) -> None:
         run(directory, made, within, late, faults=faults)
 
 
-@st.composite
-def routes(draw: st.DrawFn) -> Route:
-    """Any route at all: random tables, split keys, groups, grids."""
-    instances = draw(st.integers(1, 5))
-    partitions = draw(st.sampled_from([5, 16]))
-    owners = draw(st.lists(st.integers(0, instances - 1), min_size=partitions, max_size=partitions))
-    table = PartitionTable(instances, tuple(owners))
-    kind = draw(st.sampled_from(["table", "table", "groups", "grid"]))
-    if kind != "table":
-        return Route(table, kind=kind, group=draw(st.integers(1, instances)))
-    hot = draw(st.lists(st.sampled_from(["", "x", "y", "hot"]), unique=True, max_size=3))
-    hashes = spread_hash(pa.table({"k": hot, "g": pa.array([0] * len(hot), pa.int32())}))
-    splits = []
-    for h, place in zip(hashes.tolist(), partition_of(hashes, partitions).tolist(), strict=True):
-        members = draw(st.lists(st.integers(0, instances - 1), unique=True, min_size=1, max_size=4))
-        splits.append(
-            Split(h, place, tuple(members), draw(st.sampled_from(divisors(len(members)))))
-        )
-    return Route(table, tuple(splits))
+HOT = spread_hash(
+    pa.table({"k": ["", "x", "y", "hot"], "g": pa.array([0] * 4, pa.int32())})
+).tolist()
 
 
 class Restless(LocalJoin):
@@ -196,7 +179,7 @@ class Restless(LocalJoin):
     made=batches(),
     within=bounds,
     late=delays,
-    ways=st.lists(routes(), min_size=1, max_size=4),
+    ways=st.lists(routes(HOT, most=5, partitions=(5, 16)), min_size=1, max_size=4),
     small=st.booleans(),
     kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=2),
 )

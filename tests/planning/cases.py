@@ -1,12 +1,15 @@
 """Snapshots written as lists of loads per instance, and the convergence harness's cluster."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from skewless.planning.plan import Plan
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import PartitionTable
+from skewless.routing.table import TableRoute
 
 
 def snapshot(
@@ -35,3 +38,16 @@ def key_in(partition: int, partitions: int, load: float, left: int = 10, right: 
     """A hot key whose hash falls into a partition."""
     hash_ = ((2 * partition + 1) << 63) // partitions
     return HotKey(hash_, partition, load, left, right)
+
+
+def planned(
+    policy: RoutingPolicy, snapshot: Snapshot, memory: dict[str, Any]
+) -> tuple[Plan, dict[str, Any]]:
+    """The plan behind what a policy decides, which is what the next route says, and its memory."""
+    decision = policy.plan(snapshot, memory)
+    plan = decision.plan
+    assert isinstance(plan, Plan)
+    assert decision.reason == plan.reason
+    if decision.route is not None:
+        assert decision.route == TableRoute(plan.table, splits=plan.splits)
+    return plan, decision.memory

@@ -8,12 +8,12 @@ import pytest
 
 from skewless.lab.bench.planning import ModelCluster
 from skewless.planning.auto import Auto
-from skewless.planning.hotkeys import PATIENCE
+from skewless.planning.partitions.hotkeys import PATIENCE
 from skewless.planning.plan import Plan, validate
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
 
-from .cases import key_in, layout, snapshot
+from .cases import key_in, layout, planned, snapshot
 
 
 def plans(policy: Auto, case: Snapshot, rounds: int) -> list[Plan]:
@@ -21,7 +21,7 @@ def plans(policy: Auto, case: Snapshot, rounds: int) -> list[Plan]:
     state: dict[str, Any] = {}
     made = []
     for _ in range(rounds):
-        plan, state = policy.plan(case, state)
+        plan, state = planned(policy, case, state)
         validate(plan, case)
         made.append(plan)
         case = replace(case, table=plan.table, splits=plan.splits)
@@ -54,18 +54,18 @@ def test_a_small_excess_has_to_be_seen_twice_in_the_same_place() -> None:
     one = snapshot([[1.0] * 12, [1.0] * 10])
     other = snapshot([[1.0] * 10, [1.0] * 12])
     policy = Auto(2, threshold=0.05)
-    first, state = policy.plan(one, {})
+    first, state = planned(policy, one, {})
     assert first.does_nothing
     assert "waits a round" in first.reason
-    elsewhere, _ = policy.plan(other, state)
+    elsewhere, _ = planned(policy, other, state)
     assert elsewhere.does_nothing
-    again, _ = policy.plan(one, state)
+    again, _ = planned(policy, one, state)
     assert len(again.moves) == 1
 
 
 def test_a_large_excess_is_acted_on_at_once() -> None:
     case = snapshot([[1.0] * 20, [1.0] * 4])
-    plan, _ = Auto(2).plan(case, {})
+    plan, _ = planned(Auto(2), case, {})
     assert len(plan.moves) == 6  # a quarter of 24
     assert plan.imbalance_after < plan.imbalance_before
 
@@ -84,7 +84,7 @@ def hot(load: float, rest: float = 1.0, partitions: int = 16, instances: int = 4
 
 def test_a_key_hotter_than_an_instance_is_split_and_the_rest_balanced_around_it() -> None:
     case = hot(40.0)
-    plan, _ = Auto(4).plan(case, {})
+    plan, _ = planned(Auto(4), case, {})
     validate(plan, case)
     (split,) = plan.splits
     assert split.members == (0, 1, 2, 3)
@@ -133,10 +133,10 @@ def test_more_members_than_wanted_are_taken_for_a_squarer_grid() -> None:
 
 def test_a_grid_stays_until_another_needs_half_the_replicas() -> None:
     policy = Auto(16)
-    first, state = policy.plan(wide(900.0, 9_000, 9_000), {})
+    first, state = planned(policy, wide(900.0, 9_000, 9_000), {})
     for left, right, lines in ((9_000, 3_000, 4), (9_000, 900, 16), (9_000, 4_000, 16)):
         case = replace(wide(900.0, left, right), splits=first.splits)
-        first, state = policy.plan(case, state)
+        first, state = planned(policy, case, state)
         assert [s.lines for s in first.splits] == [lines], (left, right)
 
 
@@ -144,45 +144,45 @@ def test_no_split_if_told_so() -> None:
     case = hot(40.0)
     assert all(plan.splits == () for plan in plans(Auto(4, split=False), case, 3))
     split = plans(Auto(4), case, 1)[0].splits
-    folded, _ = Auto(4, split=False).plan(replace(case, splits=split), {})
+    folded, _ = planned(Auto(4, split=False), replace(case, splits=split), {})
     assert folded.splits == ()
 
 
 def test_a_split_stays_while_the_key_is_warm_and_is_folded_when_it_has_cooled() -> None:
     policy = Auto(4)
-    first, state = policy.plan(hot(40.0), {})
+    first, state = planned(policy, hot(40.0), {})
     split = first.splits
     for load in (30.0, 5.0, 3.0):  # above the lower limit, in the end below the upper one
-        plan, state = policy.plan(replace(hot(load), splits=split), state)
+        plan, state = planned(policy, replace(hot(load), splits=split), state)
         assert {s.hash for s in plan.splits} == {s.hash for s in split}, load
         split = plan.splits
     for _ in range(PATIENCE - 1):
-        plan, state = policy.plan(replace(hot(0.5), splits=split), state)
+        plan, state = planned(policy, replace(hot(0.5), splits=split), state)
         assert plan.splits
         split = plan.splits
-    plan, state = policy.plan(replace(hot(0.5), splits=split), state)
+    plan, state = planned(policy, replace(hot(0.5), splits=split), state)
     validate(plan, replace(hot(0.5), splits=split))
     assert plan.splits == ()
     assert "folded back" in plan.reason
-    plan, _ = policy.plan(hot(0.5), state)
+    plan, _ = planned(policy, hot(0.5), state)
     assert plan.splits == ()
 
 
 def test_a_key_that_warms_up_again_starts_its_patience_anew() -> None:
     policy = Auto(4)
-    first, state = policy.plan(hot(40.0), {})
+    first, state = planned(policy, hot(40.0), {})
     case = replace(hot(0.0), splits=first.splits)  # unreported: no load
-    _, state = policy.plan(case, state)
-    _, state = policy.plan(replace(hot(40.0), splits=first.splits), state)
-    plan, _ = policy.plan(case, state)
+    _, state = planned(policy, case, state)
+    _, state = planned(policy, replace(hot(40.0), splits=first.splits), state)
+    plan, _ = planned(policy, case, state)
     assert plan.splits
 
 
 def test_members_of_a_split_stay_when_the_load_changes_a_little() -> None:
     policy = Auto(16)
-    first, state = policy.plan(hot(9.0, partitions=64, instances=16), {})
+    first, state = planned(policy, hot(9.0, partitions=64, instances=16), {})
     case = replace(hot(8.0, partitions=64, instances=16), splits=first.splits)
-    plan, _ = policy.plan(case, state)
+    plan, _ = planned(policy, case, state)
     assert plan.splits[0].members == first.splits[0].members
 
 
@@ -202,17 +202,17 @@ def test_the_keys_of_a_partition_too_heavy_for_an_instance_are_split_earlier() -
     table = round_robin(16, 64)  # a mean of about 4.4
     hashes = key_in(0, 64, 0.0).hash
     keys = tuple(HotKey(hashes + i, 0, 2.5, 5, 5) for i in range(3))
-    plan, _ = Auto(16).plan(Snapshot(table, loads, loads, loads * 100, keys), {})
+    plan, _ = planned(Auto(16), Snapshot(table, loads, loads, loads * 100, keys), {})
     assert len(plan.splits) >= 1
     one = tuple(HotKey(hashes + i, 0, 2.5, 5, 5) for i in range(1))
     loads[0] = 3.0
-    plan, _ = Auto(16).plan(Snapshot(table, loads, loads, loads * 100, one), {})
+    plan, _ = planned(Auto(16), Snapshot(table, loads, loads, loads * 100, one), {})
     assert plan.splits == ()
 
 
 @pytest.mark.parametrize("instances", [1, 2])
 def test_few_instances(instances: int) -> None:
-    plan, _ = Auto(instances).plan(hot(60.0, rest=2.5, instances=instances), {})
+    plan, _ = planned(Auto(instances), hot(60.0, rest=2.5, instances=instances), {})
     assert len(plan.splits) == instances - 1
 
 

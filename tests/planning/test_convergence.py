@@ -12,13 +12,14 @@ from skewless.planning.auto import AIM, Auto
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.lsstream import LsStream
 from skewless.planning.measure import Measured, Resources, StoredTimesQueued, without_split_keys
+from skewless.planning.partitions.search import standing
 from skewless.planning.plan import validate
 from skewless.planning.policy import Policy
-from skewless.planning.resize import resized, resized_splits
-from skewless.planning.search import standing
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of, round_robin
+from skewless.routing.resize import resized_splits, resized_table
 from skewless.routing.splits import Split
+from tests.planning.cases import planned
 
 PARTITIONS = 256
 QUIET = 3
@@ -47,7 +48,7 @@ class Cluster:
         self.rows = self.rng.permutation(self.rows)
 
     def resize(self, instances: int) -> None:
-        self.table = resized(self.table, instances)
+        self.table = resized_table(self.table, instances)
         self.splits = resized_splits(self.splits, instances)
 
     def snapshot(self) -> Snapshot:
@@ -65,7 +66,7 @@ class Cluster:
         active, quiet = 0, 0
         while quiet < QUIET:
             before = self.snapshot()
-            plan, self.state = self.policy.plan(before, self.state)
+            plan, self.state = planned(self.policy, before, self.state)
             validate(plan, before)
             changed = bool(plan.moves) or plan.splits != self.splits
             # A small excess waits one round before it is acted on; after two there is none.
@@ -128,7 +129,7 @@ def check_fastjoin(cluster: Cluster) -> None:
     assert isinstance(cluster.policy, FastJoin)
     snapshot = cluster.snapshot()
     loads = StoredTimesQueued().loads(snapshot, cluster.table)
-    plan, _ = cluster.policy.plan(snapshot, {})
+    plan, _ = planned(cluster.policy, snapshot, {})
     assert plan.does_nothing
     assert loads.max() <= cluster.policy.trigger * loads.min() or "fits" in plan.reason
 

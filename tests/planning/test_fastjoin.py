@@ -9,6 +9,7 @@ from skewless.planning.fastjoin import FastJoin, Totals, choose_units
 from skewless.planning.plan import validate
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable
+from tests.planning.cases import planned
 
 
 @given(seed=st.integers(0, 2**32), units=st.integers(1, 30))
@@ -46,7 +47,7 @@ def snapshot(stored: list[float], queued: list[float], owners: list[int], n: int
 )
 def test_the_trigger(name: str, stored: list[float], queued: list[float], moves: int) -> None:
     case = snapshot(stored, queued, [0, 0, 0, 0, 1], 2)
-    plan, state = FastJoin(2, partitions=5).plan(case, {})
+    plan, state = planned(FastJoin(2, partitions=5), case, {})
     validate(plan, case)
     assert len(plan.moves) == moves
     assert state == {}
@@ -54,6 +55,6 @@ def test_the_trigger(name: str, stored: list[float], queued: list[float], moves:
 
 def test_an_idle_instance_is_an_endless_ratio() -> None:
     case = snapshot([2, 2, 2, 2], [2, 2, 2, 2], [0, 0, 0, 0], 2)
-    plan, _ = FastJoin(2, partitions=4).plan(case, {})
+    plan, _ = planned(FastJoin(2, partitions=4), case, {})
     validate(plan, case)
     assert len(plan.moves) == 2

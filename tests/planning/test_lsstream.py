@@ -5,11 +5,12 @@ import pytest
 
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import per_instance, resources
-from skewless.planning.annealing import Straggler, choose_migrations
 from skewless.planning.lsstream import LsStream
+from skewless.planning.partitions.annealing import Straggler, choose_migrations
 from skewless.planning.plan import validate
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
+from tests.planning.cases import planned
 
 
 def straggler(
@@ -80,12 +81,12 @@ def test_the_papers_example_is_balanced_below_a_tight_threshold() -> None:
         stored=np.array([4.0, 4.0, 2.0, 1.0]),
         queued=np.array([3.0, 4.0, 2.0, 3.0]),
     )
-    still, _ = LsStream(2, partitions=4).plan(snapshot, {})
+    still, _ = planned(LsStream(2, partitions=4), snapshot, {})
     assert still.does_nothing
     assert still.imbalance_before == pytest.approx(0.4828, abs=5e-5)
     # Neither partition of j0 (9.5 and 12) is below half the gap of 14: the paper says nothing
     # of this case, and nothing moves.
-    stuck, _ = LsStream(2, partitions=4, threshold=0.4).plan(snapshot, {})
+    stuck, _ = planned(LsStream(2, partitions=4, threshold=0.4), snapshot, {})
     assert stuck.does_nothing
     assert "no partition" in stuck.reason
 
@@ -96,7 +97,7 @@ def test_a_plan_meets_the_threshold_and_says_why() -> None:
     snapshot = Snapshot(
         PartitionTable(8, tuple(owners.tolist())), queued, stored=2 * queued, queued=queued
     )
-    plan, state = LsStream(8).plan(snapshot, {})
+    plan, state = planned(LsStream(8), snapshot, {})
     validate(plan, snapshot)
     assert plan.imbalance_before > 1 >= plan.imbalance_after
     assert plan.reason.startswith("imbalance degree")
@@ -109,7 +110,7 @@ def test_another_seed_may_choose_otherwise_and_reaches_the_same() -> None:
     rng = np.random.default_rng(5)
     queued = rng.pareto(1.5, 256) * 100
     snapshot = Snapshot(round_robin(8, 256), queued, 5 * queued, queued)
-    plans = [LsStream(8, threshold=0.1, seed=seed).plan(snapshot, {})[0] for seed in range(4)]
+    plans = [planned(LsStream(8, threshold=0.1, seed=seed), snapshot, {})[0] for seed in range(4)]
     assert len({plan.table for plan in plans}) > 1
     for plan in plans:
         validate(plan, snapshot)

@@ -7,21 +7,29 @@ import numpy as np
 import pytest
 
 from skewless.errors import SkewlessError
+from skewless.load.heavy import EVERY_KEY_THAT_COUNTS
 from skewless.planning.auto import Auto
 from skewless.planning.contrand import ContRand
+from skewless.planning.decision import Limits
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
-from skewless.planning.keys.policies import PKG, MinMig, MinTable, Mixed, Readj
+from skewless.planning.keys.policy import KeyTablePolicy
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.lsstream import LsStream
+from skewless.planning.minmig import MinMig
+from skewless.planning.mintable import MinTable
+from skewless.planning.mixed import Mixed
+from skewless.planning.pkg import PKG
 from skewless.planning.plan import validate
-from skewless.planning.policy import PartitionPolicy, Policy, Replicating
+from skewless.planning.policy import Policy, RoutingPolicy
 from skewless.planning.posg import Posg
+from skewless.planning.readj import Readj
 from skewless.planning.roundrobin import RoundRobin
 from skewless.planning.snapshot import Snapshot
+from tests.planning.cases import planned
 
-POLICIES: list[PartitionPolicy] = [
+POLICIES: list[RoutingPolicy] = [
     Hash(instances=4),
     LsStream(instances=4),
     FastJoin(instances=4),
@@ -32,7 +40,7 @@ POLICIES: list[PartitionPolicy] = [
 NAMES = [type(policy).__name__ for policy in POLICIES]
 
 
-def measured(policy: PartitionPolicy, seed: int) -> Snapshot:
+def measured(policy: RoutingPolicy, seed: int) -> Snapshot:
     table = policy.table(cores=2)
     rng = np.random.default_rng(seed)
     rows = rng.pareto(1.0, table.partitions) * 100
@@ -40,46 +48,48 @@ def measured(policy: PartitionPolicy, seed: int) -> Snapshot:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_a_policy_is_described_and_remembers_in_json(policy: PartitionPolicy) -> None:
+def test_a_policy_is_described_and_remembers_in_json(policy: RoutingPolicy) -> None:
     described = policy.describe()
     assert described["policy"] == type(policy).__name__
     assert json.loads(json.dumps(described)) == described
     state: dict[str, Any] = {}
     for seed in range(3):
         snapshot = measured(policy, seed)
-        plan, state = policy.plan(snapshot, state)
+        plan, state = planned(policy, snapshot, state)
         assert json.loads(json.dumps(state)) == state
         validate(plan, snapshot)
         assert plan.reason
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_the_same_snapshot_and_memory_give_the_same_plan(policy: PartitionPolicy) -> None:
+def test_the_same_snapshot_and_memory_give_the_same_plan(policy: RoutingPolicy) -> None:
     snapshot = measured(policy, 1)
     assert policy.plan(snapshot, {}) == policy.plan(snapshot, {})
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_idle_instances_are_left_alone(policy: PartitionPolicy) -> None:
+def test_idle_instances_are_left_alone(policy: RoutingPolicy) -> None:
     table = policy.table(cores=2)
     nothing = np.zeros(table.partitions)
-    plan, _ = policy.plan(Snapshot(table, nothing, nothing, nothing), {})
+    plan, _ = planned(policy, Snapshot(table, nothing, nothing, nothing), {})
     assert plan.does_nothing
     assert plan.table == table
 
 
 @pytest.mark.parametrize("policy", [Hash(4), ContRand(4), JoinMatrix(4)])
-def test_some_never_move(policy: PartitionPolicy) -> None:
+def test_some_never_move(policy: RoutingPolicy) -> None:
     snapshot = measured(policy, 3)
-    plan, state = policy.plan(snapshot, {})
+    plan, state = planned(policy, snapshot, {})
     assert plan.table == snapshot.table
     assert plan.imbalance_before == plan.imbalance_after > 0
     assert state == {}
 
 
-def test_replicating_policies_have_a_router() -> None:
-    policies: list[Replicating] = [ContRand(6, group=3), JoinMatrix(6)]
-    assert [policy.routing(cores=2).instances for policy in policies] == [6, 6]
+def test_only_the_baselines_start_with_replicas() -> None:
+    assert [p for p, policy in zip(NAMES, POLICIES, strict=True) if policy.start(2).replicates] == [
+        "ContRand",
+        "JoinMatrix",
+    ]
 
 
 ROUTING = [
@@ -101,15 +111,42 @@ ROUTING = [
 def test_without_instances_there_is_one_per_core(kind: Any) -> None:
     for cores, instances in ((0, 1), (1, 1), (3, 3), (300, 300)):
         assert kind().table(cores).instances == instances
-        if hasattr(kind, "routing"):
-            assert kind().routing(cores).instances == instances
+        assert kind().start(cores).instances == instances
     assert kind().describe()["instances"] is None
     assert isinstance(kind(), Policy)
 
 
+@pytest.mark.parametrize("kind", ROUTING)
+def test_the_loop_can_ask_every_policy_the_same_questions(kind: Any) -> None:
+    policy = kind()
+    assert isinstance(policy, RoutingPolicy)
+    assert policy.every == 1
+    assert policy.busy_ms > 0
+    assert policy.instances is None
+    assert policy.needs_combinable is (kind is PKG)
+    assert (policy.detail == EVERY_KEY_THAT_COUNTS) is issubclass(kind, KeyTablePolicy)
+    assert policy.limits(256) == Limits(
+        max_moves=64 if kind is Auto else None,
+        table_limit=3_000 if kind in (Mixed, MinTable, Readj) else None,
+    )
+    table = policy.table(cores=2)
+    even = np.ones(table.partitions)
+    decision = policy.plan(Snapshot(table, even, even, even), {})
+    assert decision.route in (None, policy.start(cores=2)), "an even load moves nothing"
+    assert decision.plan is not None
+    decision.plan.check(Snapshot(table, even, even, even), policy.limits(table.partitions))
+    assert set(decision.plan.told()) == {
+        "moves",
+        "movedKeys",
+        "movedRows",
+        "imbalanceBefore",
+        "imbalanceAfter",
+    }
+
+
 @pytest.mark.parametrize("kind", [LeastWork, Posg, RoundRobin])
 def test_maps_have_one_instance_per_core_too(kind: Any) -> None:
-    assert [kind().count(cores) for cores in (0, 1, 3, 300)] == [1, 1, 3, 300]
+    assert [kind().start(cores).instances for cores in (0, 1, 3, 300)] == [1, 1, 3, 300]
     assert isinstance(kind(), Policy)
 
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import skewless as sk
-from skewless.operators.join import operator as join_operator
-from skewless.routing.partitions import PartitionTable, partition_of
-from skewless.routing.route import Route
-from skewless.routing.splits import Split, divisors
+from skewless.control.loop import ControlLoop
+from skewless.routing.partitions import PartitionTable
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows, join_oracle
+from tests.routing.cases import random_route
 
 from .test_join import random_batches
 
@@ -54,29 +53,23 @@ def test_every_policy_gives_the_oracles_rows(spark, tmp_path, expected, policy) 
 def test_a_route_that_changes_every_batch(spark, tmp_path, expected, monkeypatch, kills) -> None:
     """Tables, split keys, groups and grids at random, with kills in between."""
     rng = np.random.default_rng(9)
-    plain = join_operator.next_round
-    hot: dict[int, int] = {}
+    plain = ControlLoop.next_round
+    hot: list[int] = []
     kinds: set[str] = set()
 
-    def restless(policy, route, balance, reports, segments):
-        turn = plain(policy, route, balance, reports, segments)
+    def restless(loop, route, balance, reports, segments):
+        turn = plain(loop, route, balance, reports, segments)
         for report in reports:
             for key in report.hot_keys:
-                hot[key.hash] = int(partition_of(np.array([key.hash], np.uint64), 256)[0])
+                hot.append(key.hash)
         table = PartitionTable(4, tuple(rng.integers(0, 4, 256).tolist()))
-        kind = str(rng.choice(["table", "splits", "splits", "groups", "grid"]))
+        kind = str(rng.choice(["table", "mixed", "splits", "groups", "grid"]))
         kinds.add(kind)
-        chosen = list(hot.items())[:3] if kind == "splits" else []
-        shared = [tuple(rng.permutation(4)[: rng.integers(1, 5)].tolist()) for _ in chosen]
-        splits = tuple(
-            Split(h, place, members, int(rng.choice(divisors(len(members)))))
-            for (h, place), members in zip(chosen, shared, strict=True)
-        )
-        way = Route(table, splits, "table" if kind == "splits" else kind, group=3)
+        way = random_route(kind, table, list(dict.fromkeys(hot))[:3], rng)
         order = tuple(rng.permutation(4).tolist())
         return replace(turn, route=way, balance=replace(turn.balance, order=order))
 
-    monkeypatch.setattr(join_operator, "next_round", restless)
+    monkeypatch.setattr(ControlLoop, "next_round", restless)
     faults = [Fault(point, batch) for batch, point in enumerate(kills)]
     replay = Replay(spark, tmp_path, BATCHES)
     found = replay.run(

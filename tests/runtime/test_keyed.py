@@ -18,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.control.loop import ControlLoop
 from skewless.errors import LateRowsWarning, StateGrowsWarning
-from skewless.operators.keyed import operator as keyed_operator
 from skewless.operators.keyed.windows import SessionWindow, Windows
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable, partition_of
-from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.runtime.stream import Stream
 from skewless.testing import POINTS, Fault, Replay, assert_same_rows
 from tests.operators.keyed.cases import SECOND, table
@@ -94,29 +95,29 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     A key gets one instance or several: what cannot be added up must refuse the latter by itself.
     """
     rng = np.random.default_rng(3)
-    plain = keyed_operator.next_round
+    plain = ControlLoop.next_round
     seen: dict[int, int] = {}
     sizes: list[int] = []
 
-    def restless_round(policy, route, balance, reports, segments):
-        turn = plain(policy, route, balance, reports, segments)
+    def restless_round(loop, route, balance, reports, segments):
+        turn = plain(loop, route, balance, reports, segments)
         for report in reports:
             for key in report.hot_keys:
                 at = partition_of(np.array([key.hash], np.uint64), route.partitions)
                 seen[key.hash] = int(at[0])
         count = route.instances
         chosen = list(seen.items())[: int(rng.integers(1, 6))]
-        splits = tuple(
-            Split(h, at, tuple(rng.permutation(count)[: rng.integers(1, count)].tolist()), 1)
+        entries = tuple(
+            Entry(h, at, tuple(rng.permutation(count)[: rng.integers(1, count)].tolist()))
             for h, at in chosen
         )
-        sizes.append(len(splits))
+        sizes.append(len(entries))
         owners = PartitionTable(count, tuple(rng.integers(0, count, route.partitions).tolist()))
         order = tuple(rng.permutation(count).tolist())
-        way = replace(route, table=owners, splits=splits)
+        way = TableRoute(owners, entries)
         return replace(turn, route=way, balance=replace(turn.balance, order=order))
 
-    monkeypatch.setattr(keyed_operator, "next_round", restless_round)
+    monkeypatch.setattr(ControlLoop, "next_round", restless_round)
     yield sizes
     assert max(sizes) > 1, "the table of keys has changed"
 

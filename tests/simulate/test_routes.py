@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skewless.errors import SkewlessError
-from skewless.simulate.routes import Route, compile_routes, grid, to_one
+from skewless.simulate.routes import Ways, compile_routes, grid, to_one
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from skewless.simulate.routes import Route, compile_routes, grid, to_one
     ],
     ids=["one", "left everywhere", "right everywhere", "grid"],
 )
-def test_every_pair_meets_once(route: Route) -> None:
+def test_every_pair_meets_once(route: Ways) -> None:
     for left in route.left:
         for right in route.right:
             assert len(set(left.tolist()) & set(right.tolist())) == 1
@@ -25,7 +25,7 @@ def test_every_pair_meets_once(route: Route) -> None:
 
 def test_sets_that_miss_each_other_are_refused() -> None:
     with pytest.raises(SkewlessError, match="meet"):
-        Route(np.array([[0]]), np.array([[1]]))
+        Ways(np.array([[0]]), np.array([[1]]))
 
 
 def test_flat_arrays_hold_all_sets() -> None:

@@ -9,11 +9,18 @@ from skewless.errors import SkewlessError
 from skewless.lab.workloads.zipf import Zipf
 from skewless.planning.auto import Auto
 from skewless.planning.contrand import ContRand
+from skewless.planning.decision import Decision
 from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
 from skewless.planning.lsstream import LsStream
+from skewless.planning.minmig import MinMig
+from skewless.planning.mintable import MinTable
+from skewless.planning.mixed import Mixed
+from skewless.planning.pkg import PKG
 from skewless.planning.plan import Plan, moves_between, stay
+from skewless.planning.policy import RoutingPolicy
+from skewless.planning.readj import Readj
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.simulate import Cluster, Costs, Course, Streams, kernel, simulate
@@ -35,7 +42,7 @@ def test_one_pass_gives_what_events_give(scope: Any) -> None:
     costs = Costs.scan(tuple_s=8e-4, compare_s=3e-6, match_s=2e-6, scope=scope)
     table = Hash(3).table(3)
     partitions = partition_of(streams.hashes, table.partitions)
-    routes = routes_of(Hash(3), table, (), streams.hashes, partitions)
+    routes = routes_of(Hash(3).start(3), streams.hashes, partitions)
     arrivals = streams.between(0.0, 0.7, np.random.default_rng(8))
     n = len(arrivals.key)
     log = kernel.with_room(None, n)
@@ -78,7 +85,9 @@ def test_equal_seeds_give_equal_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [Hash(6), ContRand(6), JoinMatrix(6), LsStream(6), FastJoin(6), Auto(6)], ids=str
+    "policy",
+    [Hash(6), ContRand(6), JoinMatrix(6), LsStream(6), FastJoin(6), Auto(6), Mixed(6), Readj(6)],
+    ids=str,
 )
 def test_counts_stay_true_under_every_policy(policy: Any) -> None:
     """Every tuple is served, and the window holds what came in it."""
@@ -91,7 +100,11 @@ def test_counts_stay_true_under_every_policy(policy: Any) -> None:
     assert found.copies == pytest.approx(visits, abs=2.0 if isinstance(policy, Auto) else 0.02)
 
 
-@pytest.mark.parametrize("policy", [LsStream(8), FastJoin(8, partitions=4_096), Auto(8)], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [LsStream(8), FastJoin(8, partitions=4_096), Auto(8), Mixed(8), MinTable(8), MinMig(8)],
+    ids=str,
+)
 def test_planners_relieve_the_straggler(policy: Any) -> None:
     streams = zipf(1.0, 8_000.0)
     plain, own = (
@@ -115,7 +128,25 @@ def test_a_key_too_hot_for_one_instance_is_split() -> None:
     assert split.utilisation < 0.7 * whole.utilisation
 
 
-class MoveOnce:
+def test_a_key_table_is_what_the_router_looks_up() -> None:
+    found = simulate(
+        Mixed(8, table_limit=20), zipf(1.0, 8_000.0), Cluster(8), COSTS, SHORT,
+        np.random.default_rng(4),
+    )  # fmt: skip
+    assert 0 < found.entries <= 20
+    assert any("the table fits" in look.reason for look in found.looks)
+
+
+def test_a_policy_is_asked_as_often_as_it_says() -> None:
+    found = simulate(
+        LsStream(4, every=3), zipf(1.0, 2_000.0), Cluster(4), COSTS, SHORT,
+        np.random.default_rng(2),
+    )  # fmt: skip
+    asked = [not look.reason.startswith("plans every 3") for look in found.looks]
+    assert asked == [n % 3 == 2 for n in range(len(asked))]
+
+
+class MoveOnce(RoutingPolicy):
     """Moves every partition of instance 0 to instance 1 at its first chance."""
 
     def table(self, cores: int) -> PartitionTable:
@@ -124,13 +155,13 @@ class MoveOnce:
     def describe(self) -> dict[str, Any]:
         return {}
 
-    def plan(self, snapshot: Snapshot, state: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
-        if state:
-            return stay(snapshot, "done", 0.0), state
+    def plan(self, snapshot: Snapshot, memory: dict[str, Any]) -> Decision:
+        if memory:
+            return stay(snapshot, "done", 0.0).decision(memory)
         table = PartitionTable(2, (0, 0, 0, 0, 1, 1, 1, 1))
         moves = moves_between(snapshot.table, table)
         rows = float(snapshot.stored[[4, 5]].sum())
-        return Plan(table, moves, (), "once", 1.0, 0.0, rows), {"done": 1}
+        return Plan(table, moves, (), "once", 1.0, 0.0, rows).decision({"done": 1})
 
 
 def test_a_move_costs_time_and_holds_tuples_back() -> None:
@@ -177,6 +208,17 @@ def test_wrong_arguments_are_refused() -> None:
         lambda: Course(duration_s=1.0, warm_up_s=1.0),
         lambda: simulate(
             Hash(3), Streams(half, half, 9.0), Cluster(2), COSTS, SHORT, np.random.default_rng(1)
+        ),
+        lambda: simulate(
+            PKG(2), Streams(half, half, 9.0), Cluster(2), COSTS, SHORT, np.random.default_rng(1)
+        ),
+        lambda: simulate(
+            Auto((1, 2)),
+            Streams(half, half, 9.0),
+            Cluster(2),
+            COSTS,
+            SHORT,
+            np.random.default_rng(1),
         ),
     ):
         with pytest.raises(SkewlessError):

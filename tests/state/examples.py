@@ -3,7 +3,7 @@
 from typing import Any
 
 from skewless.routing.partitions import packed, round_robin
-from skewless.routing.route import Route
+from skewless.routing.table import TableRoute
 from skewless.state.commit import Commit, OperatorState
 from skewless.state.segment import Segment
 
@@ -30,7 +30,7 @@ def segment(name: str = "s", **fields: Any) -> Segment:
 
 def operator_state(*segments: Segment, **fields: Any) -> OperatorState:
     values: dict[str, Any] = {
-        "route": Route(round_robin(2, 4)),
+        "route": TableRoute(round_robin(2, 4)),
         "max_time_us": {"left": 5, "right": None},
         "watermark_us": None,
         "segments": segments,

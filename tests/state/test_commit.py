@@ -8,6 +8,7 @@ import pytest
 
 from skewless.routing.partitions import packed
 from skewless.state.commit import (
+    FORMAT,
     CheckpointError,
     Commit,
     CommitLog,
@@ -84,7 +85,7 @@ def test_a_missing_commit_is_named(log: CommitLog) -> None:
     assert log.record(1) is None
 
 
-@pytest.mark.parametrize("version", [0, 2, 3, "4", None])
+@pytest.mark.parametrize("version", [0, FORMAT - 1, str(FORMAT), None])
 def test_another_format_is_refused(log: CommitLog, version: Any) -> None:
     """Whether it has a checksum, as it may in times to come, or not, as before."""
     record = {**commit(0).to_json([[]]), "format": version}
@@ -94,7 +95,7 @@ def test_another_format_is_refused(log: CommitLog, version: Any) -> None:
             with pytest.raises(CheckpointError) as refusal:
                 read(0)
             assert str(refusal.value).startswith(path)
-            said = f"has format {version!r}, this version of Skewless reads format 4"
+            said = f"has format {version!r}, this version of Skewless reads format {FORMAT}"
             assert said in str(refusal.value)
 
 
@@ -121,13 +122,14 @@ def naming(name: str) -> bytes:
         b"[]",
         b"null",
         b"7",
-        json.dumps(
-            commit(0).to_json([[]])
-        ).encode(),  # the format is right, the checksum is missing
+        # The format is right, the checksum is missing.
+        json.dumps(commit(0).to_json([[]])).encode(),
         seal(commit(0).to_json([[]]))[:-1],
         seal(commit(0).to_json([[]])) + b"\n",
         seal(commit(0).to_json([[]])).replace(b'"watermarkUs":null', b'"watermarkUs":7'),
-        seal(commit(0).to_json([[]])).replace(b'"format":4', b'"format":2'),
+        seal(commit(0).to_json([[]])).replace(
+            f'"format":{FORMAT}'.encode(), f'"format":{FORMAT - 1}'.encode()
+        ),
         seal(commit(1).to_json([[]])),  # another commit's file under this one's name
         without("operators"),
         without("fingerprint"),

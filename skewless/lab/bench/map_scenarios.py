@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from skewless.errors import bad_argument
 from skewless.lab.bench.map_child import DYNAMIC, PLAIN, SKEWLESS
+from skewless.lab.reproduce.online.streams import TWEET_MS, draw_tweets
 from skewless.lab.workloads.streams import START_US, write_table
-from skewless.simulate.shuffle_streams import TWEET_MS, draw_tweets
 
 SEED = 7
 INSTANCES = 10

@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from skewless.load.resources import per_instance, resources
 from skewless.planning.auto import AIM, Auto
 from skewless.planning.lsstream import LsStream
 from skewless.planning.measure import Measured
-from skewless.planning.plan import validate
-from skewless.planning.policy import PartitionPolicy
+from skewless.planning.plan import Plan, validate
+from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import HotKey, Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of, round_robin
 from skewless.routing.splits import Split
@@ -59,7 +59,7 @@ def compare(
 
     Each plans until it moves nothing more. Keys are not split, so that both have the same means.
     """
-    policies: dict[str, PartitionPolicy] = {
+    policies: dict[str, RoutingPolicy] = {
         "LsStream": LsStream(instances, partitions=partitions),
         "LsStream, as tight as Auto": LsStream(
             instances, partitions=partitions, threshold=AIM * Auto().threshold
@@ -85,7 +85,7 @@ def compare(
 
 
 def _until_quiet(
-    policy: PartitionPolicy, snapshot: Snapshot, clock: Callable[[], float]
+    policy: RoutingPolicy, snapshot: Snapshot, clock: Callable[[], float]
 ) -> dict[str, float]:
     state: dict[str, Any] = {}
     first = snapshot.by_instance(snapshot.load)
@@ -94,7 +94,8 @@ def _until_quiet(
     current = snapshot
     while quiet < 2 and len(times) < 20:
         began = clock()
-        plan, state = policy.plan(current, state)
+        decision = policy.plan(current, state)
+        plan, state = cast("Plan", decision.plan), decision.memory
         times.append(clock() - began)
         validate(plan, current)
         quiet = 0 if plan.moves else quiet + 1
@@ -186,12 +187,13 @@ class ModelCluster:
         """Other keys are the hot ones from now on."""
         self._rates = self._rng.permutation(self._rates)
 
-    def step(self, policy: PartitionPolicy) -> tuple[float, float]:
+    def step(self, policy: RoutingPolicy) -> tuple[float, float]:
         """A batch and a plan; the share of the rows that move, and the true overload before it."""
         if self.table is None:
             self.table = policy.table(cores=16)
         true, measured = self._batch(self.table)
-        plan, self._state = policy.plan(measured, self._state)
+        decision = policy.plan(measured, self._state)
+        plan, self._state = cast("Plan", decision.plan), decision.memory
         validate(plan, measured)
         overloaded = overload(Measured().loads(true, self.table, self.splits))
         self.table, self.splits = plan.table, plan.splits

@@ -14,7 +14,7 @@ from skewless.planning.fastjoin import FastJoin
 from skewless.planning.hash import Hash
 from skewless.planning.joinmatrix import JoinMatrix
 from skewless.planning.lsstream import LsStream
-from skewless.planning.policy import PartitionPolicy
+from skewless.planning.policy import RoutingPolicy
 from skewless.routing.partitions import MAX_PARTITIONS
 from skewless.simulate import Cluster, Costs, Course, Run, Streams, find_bottleneck, simulate
 
@@ -90,7 +90,7 @@ class Result:
         }
 
 
-def policy_of(task: Task, instances: int) -> PartitionPolicy:
+def policy_of(task: Task, instances: int) -> RoutingPolicy:
     """The system's planner. FastJoin moves keys: its units are as many as a table can have."""
     if task.system == "BiStream":
         return Hash(instances)

@@ -11,7 +11,7 @@ from rich.console import Console
 from skewless.lab.reproduce.output import drawn, progress_bar, recorded
 from skewless.lab.reproduce.posg_experiments import Point, Result, perform, points
 from skewless.lab.reproduce.posg_report import draw, render, targets
-from skewless.planning.policy import check_whole
+from skewless.planning.checks import check_whole
 
 # Long streams vary less from seed to seed.
 _LONG = ("series", "tweets")

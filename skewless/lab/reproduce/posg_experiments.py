@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from skewless.lab.reproduce.online.references import FullKnowledge, LeastOutstanding
+from skewless.lab.reproduce.online.simulation import (
+    OnlinePolicy,
+    ShuffleCourse,
+    ShuffleRun,
+    simulate_shuffle,
+)
+from skewless.lab.reproduce.online.streams import CostlyStream, Spacing, draw_stream, draw_tweets
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.posg import Posg
 from skewless.planning.roundrobin import RoundRobin
-from skewless.planning.shuffle.references import FullKnowledge, LeastOutstanding
-from skewless.simulate.shuffle import OnlinePolicy, ShuffleCourse, ShuffleRun, simulate_shuffle
-from skewless.simulate.shuffle_streams import CostlyStream, Spacing, draw_stream, draw_tweets
 
 POLICIES = ("RoundRobin", "Posg", "LeastOutstanding", "LeastWork", "FullKnowledge")
 ZIPFS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)

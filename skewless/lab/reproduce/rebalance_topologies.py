@@ -16,7 +16,9 @@ from skewless.lab.workloads.streams import START_US, write_table
 from skewless.lab.workloads.trades import Trades
 from skewless.lab.workloads.words import Words
 from skewless.planning.hash import Hash
-from skewless.planning.keys.policies import PKG, Mixed, Readj
+from skewless.planning.mixed import Mixed
+from skewless.planning.pkg import PKG
+from skewless.planning.readj import Readj
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

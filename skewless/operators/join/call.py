@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skewless.control.loop import routing_policy
 from skewless.durations import Duration, parse_duration_us
 from skewless.engine.columns import LEFT_CODE, RIGHT_CODE, TIME, key_name, slot_name
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
+from skewless.operators.balance import routing_policy
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.layout import Layout, OutputColumn, assign_slots
 from skewless.operators.join.operator import JoinOperator
@@ -71,7 +71,7 @@ def join(
     policy = routing_policy(balance, "sk.Hash(instances=4) or sk.Auto()")
     if not isinstance(suffix, str) or not suffix:
         raise bad_argument("suffix", suffix, "a text that is not empty")
-    if getattr(policy, "needs_combinable", False):
+    if policy.needs_combinable:
         raise bad_argument("balance", policy, "another policy: sk.PKG is for sk.Count and sk.Agg")
     keys = _keys(inputs, on)
     times = _times(inputs, time)

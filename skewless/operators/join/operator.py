@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skewless.control.loop import AnyPolicy, Balance, Round, adopt, detail_of, next_round
+from skewless.control.loop import ControlLoop
+from skewless.control.memory import Balance, Planner
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
 from skewless.load.report import Report
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
-from skewless.routing.cont_rand import ContRandRouter
-from skewless.routing.join_matrix import JoinMatrixRouter
-from skewless.routing.route import Route
+from skewless.planning.policy import RoutingPolicy
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
 from skewless.state.faults import Faults
@@ -34,42 +33,29 @@ class JoinOperator:
     layout: Layout
     bounds: Bounds
     delays: Delays
-    policy: AnyPolicy
+    policy: RoutingPolicy
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def _loop(self) -> ControlLoop:
+        return ControlLoop(self.policy)
+
     def initial_state(self, cores: int) -> OperatorState:
-        route = self._route(cores)
+        route = self._loop.start(cores)
         return OperatorState(
             route=route,
             max_time_us=dict.fromkeys(SIDES),
             watermark_us=None,
-            planner=self._planner(Balance.initial(route.instances)),
+            planner=self._loop.planner(Balance.initial(route.instances)),
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return adopt(self.policy, self._route(cores), state, cores)
+        return self._loop.adopt(state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
-        return tuple(state.planner["balance"]["order"])
-
-    def _route(self, cores: int) -> Route:
-        table = self.policy.table(cores)
-        routing = getattr(self.policy, "routing", None)
-        router = None if routing is None else routing(cores)
-        if isinstance(router, ContRandRouter):
-            return Route(table, kind="groups", group=router.group)
-        if isinstance(router, JoinMatrixRouter):
-            return Route(table, kind="grid")
-        return Route(table)
-
-    def _planner(self, balance: Balance, last: Round | None = None) -> dict[str, Any]:
-        return {
-            "policy": self.policy.describe(),
-            "balance": balance.to_json(),
-            "round": None if last is None else last.to_json(),
-        }
+        return Planner.from_json(state.planner).balance.order
 
     def task(
         self,
@@ -94,7 +80,7 @@ class JoinOperator:
             segments=segments,
             drop_bad_rows=drop_bad_rows,
             keep_dropped=keep_dropped,
-            detail=detail_of(self.policy),
+            detail=self.policy.detail,
             faults=faults,
             limits=self.limits,
         )
@@ -110,15 +96,15 @@ class JoinOperator:
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
         live = tuple(s for s in segments if not expired(s, keep))
-        balance = Balance.from_json(state.planner["balance"])
-        turn = next_round(self.policy, state.route, balance, reports, live)
+        balance = Planner.from_json(state.planner).balance
+        turn = self._loop.next_round(state.route, balance, reports, live)
         return replace(
             state,
             route=turn.route,
             max_time_us=max_time,
             watermark_us=watermark,
             segments=live,
-            planner=self._planner(turn.balance, turn),
+            planner=self._loop.planner(turn.balance, turn),
         )
 
     @property

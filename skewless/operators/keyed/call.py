@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skewless.control.loop import routing_policy
 from skewless.durations import Duration
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument, check_parameters
+from skewless.operators.balance import routing_policy
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, default_mode, layout_of
 from skewless.operators.keyed.process import (

@@ -19,7 +19,7 @@ from skewless.operators.keyed.reading import opened, portions, within
 from skewless.operators.keyed.sessions import Due, closed
 from skewless.operators.keyed.summary import Summary, taken
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
-from skewless.routing.route import Route
+from skewless.routing.table import TableRoute
 from skewless.state.manifest import Segments
 from skewless.state.storage import Storage
 
@@ -39,7 +39,7 @@ class EmitTask:
     layout: Layout
     process: Process
     window: Window
-    route: Route
+    route: TableRoute
     segments: Segments
     after_us: int | None
     until_us: int

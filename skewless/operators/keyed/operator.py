@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from skewless.control.loop import AnyPolicy, Balance, Round, adopt, detail_of, next_round
+from skewless.control.loop import ControlLoop
+from skewless.control.memory import Balance, Planner
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
 from skewless.errors import SkewlessError, bad_argument
@@ -21,7 +22,9 @@ from skewless.operators.keyed.summary import Summary
 from skewless.operators.keyed.task import KeyedTask
 from skewless.operators.keyed.windows import SessionWindow, Window, Windows
 from skewless.planning.auto import Auto
+from skewless.planning.policy import RoutingPolicy
 from skewless.routing.route import Route
+from skewless.routing.table import TableRoute, as_table
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
 from skewless.state.faults import Faults
@@ -48,7 +51,7 @@ class KeyedOperator:
     process: Process
     window: Window
     delays: Delays
-    policy: AnyPolicy
+    policy: RoutingPolicy
     fingerprint: dict[str, Any]
     mode: str = "append"
     limits: Limits = field(default_factory=Limits)
@@ -56,10 +59,10 @@ class KeyedOperator:
     def __post_init__(self) -> None:
         if set(self.delays.by_side) != {INPUT}:
             raise bad_argument("watermark", dict(self.delays.by_side), f"one delay, of {INPUT!r}")
-        if hasattr(self.policy, "routing"):
+        if self.policy.start(1).replicates:
             raise bad_argument("balance", self.policy, "a policy that sends a row to one instance")
         check_mode(self.mode, self.process, self.window, self.delays.by_side[INPUT])
-        if getattr(self.policy, "needs_combinable", False) and not self.combinable:
+        if self.policy.needs_combinable and not self.combinable:
             raise bad_argument(
                 "balance",
                 f"{type(self.policy).__name__} with {self.process!r} in mode {self.mode!r}",
@@ -92,11 +95,15 @@ class KeyedOperator:
         return self.mode == "append" and isinstance(self.process, Count | Agg)
 
     @cached_property
-    def _policy(self) -> AnyPolicy:
+    def _policy(self) -> RoutingPolicy:
         """The policy in force: one that would share keys out must not count on it."""
         if self.combinable or not isinstance(self.policy, Auto):
             return self.policy
         return replace(self.policy, split=False)
+
+    @property
+    def _loop(self) -> ControlLoop:
+        return ControlLoop(self._policy)
 
     @property
     def emits(self) -> bool:
@@ -116,20 +123,20 @@ class KeyedOperator:
         return Summary(self.layout, self.process.measures, self.window).output_schema
 
     def initial_state(self, cores: int) -> OperatorState:
-        route = Route(self._policy.table(cores))
+        route = self._loop.start(cores)
         return OperatorState(
             route=route,
             max_time_us={INPUT: None},
             watermark_us=None,
-            planner=self._planner(Balance.initial(route.instances), None),
+            planner=self._loop.planner(Balance.initial(route.instances)),
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return adopt(self._policy, Route(self._policy.table(cores)), state, cores)
+        return self._loop.adopt(state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
-        return tuple(state.planner["balance"]["order"])
+        return Planner.from_json(state.planner).balance.order
 
     def task(
         self,
@@ -151,14 +158,14 @@ class KeyedOperator:
             window=self.window,
             mode=self.mode,
             delays=self.delays,
-            route=state.route,
+            route=as_table(state.route),
             watermark_us=state.watermark_us,
-            previous_us=state.planner["previousUs"],
+            previous_us=state.previous_us,
             max_time_us=state.max_time_us[INPUT],
             segments=segments,
             drop_bad_rows=drop_bad_rows,
             keep_dropped=keep_dropped,
-            detail=detail_of(self._policy),
+            detail=self._policy.detail,
             faults=faults,
             limits=self.limits,
         )
@@ -176,8 +183,8 @@ class KeyedOperator:
         segments += [s for report in reports for s in report.segments]
         keep = self.lifetimes.keep_from_us(self._emitted(state.watermark_us, watermark))
         live = tuple(s for s in segments if not expired(s, keep))
-        balance = Balance.from_json(state.planner["balance"])
-        turn = next_round(self._policy, state.route, balance, reports, live)
+        balance = Planner.from_json(state.planner).balance
+        turn = self._loop.next_round(state.route, balance, reports, live)
         turn = replace(turn, route=self._allowed(turn.route))
         return replace(
             state,
@@ -185,7 +192,8 @@ class KeyedOperator:
             max_time_us=max_time,
             watermark_us=watermark,
             segments=live,
-            planner=self._planner(turn.balance, state.watermark_us, turn),
+            previous_us=state.watermark_us,
+            planner=self._loop.planner(turn.balance, turn),
         )
 
     def emission(
@@ -206,7 +214,7 @@ class KeyedOperator:
             layout=self.layout,
             process=self.process,
             window=self.window,
-            route=before.route,
+            route=as_table(before.route),
             segments=stored(),
             after_us=before.watermark_us,
             until_us=after.watermark_us,
@@ -248,24 +256,14 @@ class KeyedOperator:
             return False
         return before.watermark_us is None or segment.max_time_us > before.watermark_us
 
-    def _allowed(self, route: Route) -> Route:
+    def _allowed(self, route: Route) -> TableRoute:
         """A plan as this operator can run it: no row has a second instance to visit."""
-        splits = tuple(
-            replace(s, lines=len(s.members))
-            for s in route.splits
-            if self.combinable or len(s.members) == 1
-        )
-        return replace(route, splits=splits)
-
-    def _planner(
-        self, balance: Balance, previous_us: int | None, last: Round | None = None
-    ) -> dict[str, Any]:
-        return {
-            "policy": self._policy.describe(),
-            "balance": balance.to_json(),
-            "round": None if last is None else last.to_json(),
-            "previousUs": previous_us,
-        }
+        route = as_table(route)
+        if self.combinable:
+            splits = tuple(replace(s, lines=len(s.members)) for s in route.splits)
+            return replace(route, splits=splits)
+        whole = tuple(e for e in route.entries if len(e.members) == 1)
+        return replace(route, entries=whole, splits=())
 
 
 def layout_of(

@@ -19,7 +19,7 @@ from skewless.operators.keyed.pairing import Pairing
 from skewless.operators.keyed.process import Function, Process, SelfJoin
 from skewless.operators.keyed.reading import opened
 from skewless.operators.keyed.windows import Window
-from skewless.routing.route import Route
+from skewless.routing.table import TableRoute
 from skewless.state.compaction import Merge, choose_merges, expired
 from skewless.state.faults import Faults
 from skewless.state.manifest import Segments
@@ -39,7 +39,7 @@ class KeyedTask:
     window: Window
     mode: str
     delays: Delays
-    route: Route
+    route: TableRoute
     watermark_us: int | None  # what is due up to here has been given out
     previous_us: int | None  # the watermark a batch earlier
     max_time_us: int | None

@@ -5,7 +5,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -105,9 +105,9 @@ def _policy(balance: Policy | None) -> ShufflePolicy:
         return LeastWork(largest(balance.instances, 1) if balance.instances else None)
     if isinstance(balance, Hash):
         return RoundRobin(balance.instances)
-    if not callable(getattr(balance, "dealing", None)) or isinstance(balance, type):
+    if not isinstance(balance, ShufflePolicy):
         raise bad_argument("balance", balance, "sk.LeastWork(), sk.Posg() or sk.RoundRobin()")
-    return cast("ShufflePolicy", balance)
+    return balance
 
 
 def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from skewless.operators.map.leftovers import leave_loop
+from skewless.engine.leftovers import leave_loop
 
 # The call of a row on whose behalf a task runs; tasks that it starts inherit it.
 current_call: ContextVar[Any] = ContextVar("current_call", default=None)

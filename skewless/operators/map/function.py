@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.errors import bad_argument
-from skewless.planning.policy import check_number, check_whole
+from skewless.planning.checks import check_number, check_whole
 
 
 @dataclass(frozen=True)

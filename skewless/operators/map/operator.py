@@ -16,7 +16,7 @@ from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.task import INPUT, MapTask
 from skewless.planning.shuffle.policy import InstanceWork, ShufflePolicy
 from skewless.routing.partitions import round_robin
-from skewless.routing.route import Route
+from skewless.routing.table import TableRoute
 from skewless.state.commit import OperatorState
 from skewless.state.faults import Faults
 from skewless.state.manifest import Segments
@@ -35,10 +35,10 @@ class MapOperator:
     fingerprint: dict[str, Any]
 
     def initial_state(self, cores: int) -> OperatorState:
-        instances = self.policy.count(cores)
+        instances = self.policy.start(cores).instances
         return OperatorState(
             # Rows carry their instance; the table only says how many there are.
-            route=Route(round_robin(instances, instances)),
+            route=TableRoute(round_robin(instances, instances)),
             max_time_us={},
             watermark_us=None,
             planner=self._planner(self.policy.initial(instances)),

@@ -6,9 +6,9 @@ from concurrent import futures
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from skewless.engine.leftovers import leave_thread
 from skewless.operators.map.coroutines import CoroutineCalls
 from skewless.operators.map.function import MapFunction
-from skewless.operators.map.leftovers import leave_thread
 from skewless.operators.map.outcome import (
     Clock,
     Outcome,

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from skewless.load.imbalance import falls, imbalance
 from skewless.planning.keys.snapshot import Floats, Hashes, Instances, KeySnapshot
 from skewless.planning.plan import MovesError, NoGainError, PlacementError, PlanError, SplitError
+from skewless.routing.entries import Entry
+from skewless.routing.partitions import partition_of
 
 # No second instance: the key is whole.
 WHOLE = -1
@@ -47,6 +49,21 @@ class KeyPlan:
     @property
     def table_size(self) -> int:
         return len(self.hashes)
+
+    def entries(self, partitions: int) -> tuple[Entry, ...]:
+        """The key table as a route takes it: keys with an instance of their own, or two."""
+        places = partition_of(self.hashes, partitions).tolist()
+        chosen = zip(
+            self.hashes.tolist(),
+            places,
+            self.instances.tolist(),
+            self.seconds.tolist(),
+            strict=True,
+        )
+        return tuple(
+            Entry(h, place, (first,) if second == WHOLE else (first, second))
+            for h, place, first, second in chosen
+        )
 
 
 def plan_of(

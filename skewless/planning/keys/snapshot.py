@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from skewless.errors import SkewlessError
 from skewless.load.imbalance import imbalance
+from skewless.planning.snapshot import Snapshot
+from skewless.routing.partitions import partition_of
 
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
@@ -112,3 +114,35 @@ class KeySnapshot:
     def table_size(self) -> int:
         """How many keys are away from home."""
         return int(np.count_nonzero(self.standing != self.home))
+
+
+def key_snapshot(snapshot: Snapshot) -> KeySnapshot:
+    """The reported keys by themselves, and per instance the load of all others.
+
+    A key of the table that was not heavy enough to be reported has no cost of its own: what it has
+    counts among the others at its home.
+    """
+    table = snapshot.table
+    entries = {entry.hash: entry.members[0] for entry in snapshot.entries}
+    cost = {key.hash: key.load for key in snapshot.hot_keys}
+    rows = {key.hash: key.left_rows + key.right_rows for key in snapshot.hot_keys}
+    hashes = np.array([*cost, *(h for h in entries if h not in cost)], np.uint64)
+    places = partition_of(hashes, table.partitions)
+    costs = np.array([cost.get(h, 0.0) for h in hashes.tolist()])
+    seen = np.array([rows.get(h, 0) for h in hashes.tolist()], np.float64)
+    home = table.owners[places].astype(np.int64)
+    # A key has as large a share of its partition's state as it has of its rows.
+    share = np.minimum(1.0, seen / np.maximum(snapshot.queued[places], 1.0))
+    others = snapshot.load.copy()
+    np.subtract.at(others, places, costs)
+    return KeySnapshot(
+        hashes=hashes,
+        cost=costs,
+        state=share * snapshot.stored[places],
+        home=home,
+        current=np.array(
+            [entries.get(h, at) for h, at in zip(hashes.tolist(), home.tolist(), strict=True)],
+            np.int64,
+        ),
+        rest=snapshot.by_instance(np.maximum(others, 0.0)),
+    )

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
 from skewless.errors import bad_argument
 from skewless.load.sketches import CostSketch, Hashes
+from skewless.planning.checks import counted
+from skewless.planning.decision import Memory
 from skewless.planning.policy import Policy
 from skewless.planning.shuffle.greedy import (
     Floats,
@@ -79,25 +80,31 @@ class InstanceWork:
     sketch: CostSketch  # of this batch alone
 
 
-class ShufflePolicy(Policy, Protocol):
-    """Turns measured costs into the next dealing. Its memory is JSON and lives in the commit."""
+class ShufflePolicy(Policy):
+    """A policy for maps: measured costs become the next dealing, which is a map's route.
 
-    def count(self, cores: int) -> int:
-        """How many instances share the work on a cluster of so many cores."""
-        ...
+    A dealing is made of what was learned, so the memory, which is JSON and lives in the commit, is
+    all that is kept of it.
+    """
+
+    instances: int | None = None
+
+    def start(self, cores: int) -> Dealing:
+        """How the first batch is dealt out on a cluster of so many cores."""
+        return Dealing(counted(self.instances, cores))
 
     def blank(self) -> CostSketch | None:
         """The empty sketch that a task learns into; None: nothing has to be measured."""
-        ...
+        return None
 
-    def initial(self, instances: int) -> dict[str, Any]:
+    def initial(self, instances: int) -> Memory:
         """The memory that a new query starts with."""
-        ...
+        return {}
 
-    def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
+    def learn(self, memory: Memory, work: Sequence[InstanceWork]) -> Memory:
         """The memory after one more batch."""
-        ...
+        return memory
 
-    def dealing(self, memory: dict[str, Any], instances: int) -> Dealing:
+    def dealing(self, memory: Memory, instances: int) -> Dealing:
         """How the next batch is dealt out."""
-        ...
+        return Dealing(instances)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from skewless.control.loop import Balance
 from skewless.operators.keyed.windows import SessionWindow, Windows
-from skewless.routing.partitions import PartitionTable, partition_of
+from skewless.routing.partitions import PartitionTable
 from skewless.routing.route import Route
-from skewless.routing.splits import Split
 from skewless.testing.local import spread_hash
 from skewless.testing.local_keyed import LocalKeyed
+from tests.routing.cases import table_route
 
 SCHEMA = pa.schema(
     [
@@ -86,13 +86,14 @@ def routes(draw: st.DrawFn, most_members: int = 4) -> Route:
     hot = draw(st.lists(st.sampled_from(["", "x", "y", "hot", None]), unique=True, max_size=3))
     keys = pa.table({"k": pa.array(hot, pa.string()), "g": pa.array([0] * len(hot), pa.int32())})
     hashes = spread_hash(keys)
-    splits = []
-    for h, place in zip(hashes.tolist(), partition_of(hashes, partitions).tolist(), strict=True):
+    exceptions = []
+    for h in hashes.tolist():
         members = draw(
             st.lists(st.integers(0, instances - 1), unique=True, min_size=1, max_size=most_members)
         )
-        splits.append(Split(h, place, tuple(members), len(members)))
-    return Route(PartitionTable(instances, tuple(owners)), tuple(splits))
+        lines = draw(st.sampled_from([None, len(members)]))
+        exceptions.append((h, tuple(members), lines))
+    return table_route(PartitionTable(instances, tuple(owners)), exceptions)
 
 
 class Restless(LocalKeyed):

@@ -19,9 +19,10 @@ from skewless.operators.keyed.windows import SessionWindow, Windows, window_of
 from skewless.planning.auto import Auto
 from skewless.planning.contrand import ContRand
 from skewless.planning.hash import Hash
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable, partition_of
-from skewless.routing.route import Route
 from skewless.routing.splits import Split
+from skewless.routing.table import TableRoute
 from skewless.state.watermark import Delays
 from skewless.testing.local_keyed import LocalKeyed
 
@@ -171,14 +172,13 @@ def test_the_output_is_that_of_sparks_group_by() -> None:
 def test_splits_of_several_members_are_for_what_can_be_combined(process, window, kept) -> None:
     hashes = {"hot": 2**63, "own": 5}
     places = partition_of(np.array(list(hashes.values()), np.uint64), 4).tolist()
-    splits = (
-        Split(hashes["hot"], places[0], (0, 1), 1),
-        Split(hashes["own"], places[1], (1,), 1),
-    )
+    entry = Entry(hashes["own"], places[1], (1,))
+    split = Split(hashes["hot"], places[0], (0, 1), 1)
     one = operator(process, window, mode=default_mode(process, window))
-    allowed = one._allowed(Route(PartitionTable(2, (0, 1, 0, 1)), splits))
-    assert [(s.hash, s.members) for s in allowed.splits] == [(hashes[n], m) for n, m in kept]
-    assert {s.columns for s in allowed.splits} == {1}, "no row of the input is replicated"
+    allowed = one._allowed(TableRoute(PartitionTable(2, (0, 1, 0, 1)), (entry,), (split,)))
+    found = [(s.hash, s.members) for s in (*allowed.splits, *allowed.entries)]
+    assert found == [(hashes[n], m) for n, m in kept]
+    assert {s.columns for s in allowed.splits} <= {1}, "no row of the input is replicated"
     assert one.combinable is one.emits is (window is not None)
 
 
@@ -297,4 +297,4 @@ def test_the_state_survives_json() -> None:
     assert one.adopt(state, 2) is state
     moved = replace(one, policy=Hash(3)).adopt(state, 2)
     assert moved.route.instances == 3
-    assert moved.planner["previousUs"] is None
+    assert moved.previous_us is None

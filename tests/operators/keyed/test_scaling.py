@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from skewless.operators.keyed.process import Count
 from skewless.operators.keyed.windows import Windows
-from skewless.planning.keys.policies import Mixed
+from skewless.planning.mixed import Mixed
 from skewless.testing.local_keyed import LocalKeyed
 from tests.operators.keyed.cases import SCHEMA, SECOND, table
 

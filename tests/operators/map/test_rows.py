@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from skewless.operators.map import leftovers
+from skewless.engine import leftovers
 from skewless.operators.map.event_loop import shared_loop
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.outcome import Row, RowTimeoutError

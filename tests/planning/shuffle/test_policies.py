@@ -43,8 +43,8 @@ def test_a_new_query_deals_in_turn(policy) -> None:
 
 @pytest.mark.parametrize("policy", [RoundRobin, LeastWork, Posg])
 def test_one_instance_per_core_unless_said_otherwise(policy) -> None:
-    assert policy().count(8) == 8
-    assert policy(instances=3).count(8) == 3
+    assert policy().start(8).instances == 8
+    assert policy(instances=3).start(8).instances == 3
     assert policy().describe()["policy"] == policy.__name__
     with pytest.raises(SkewlessError, match="instances"):
         policy(instances=0)

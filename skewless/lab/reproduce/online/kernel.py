@@ -3,15 +3,15 @@
 import numpy as np
 from numba import njit
 
-from skewless.planning.shuffle.posg_machines import posg_assign, posg_executed
-from skewless.planning.shuffle.work_ledger import fade, ledger_acknowledge, ledger_assign
+from skewless.lab.reproduce.online.posg_machines import posg_assign, posg_executed
+from skewless.lab.reproduce.online.work_ledger import fade, ledger_acknowledge, ledger_assign
 
 ROUND_ROBIN, LEAST_OUTSTANDING, FULL_KNOWLEDGE, POSG, LEAST_WORK = 0, 1, 2, 3, 4
 
 
 # Not cached: numba would not notice that a policy it calls, in another file, has changed.
 @njit(nogil=True)
-def shuffle(  # type: ignore[no-untyped-def]
+def shuffle(
     kind, arrives, items, costs, cells, factors, change, delay, posg, ledger, window, mu, decay,
     target, done,
 ):  # fmt: skip
@@ -82,7 +82,7 @@ def shuffle(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _fewest(outstanding, turn):  # type: ignore[no-untyped-def]
+def _fewest(outstanding, turn):
     k = len(outstanding)
     best = turn
     for step in range(1, k):
@@ -93,7 +93,7 @@ def _fewest(outstanding, turn):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _first_done(free, now, cost, factor, turn):  # type: ignore[no-untyped-def]
+def _first_done(free, now, cost, factor, turn):
     k = len(free)
     best = -1
     soonest = np.inf

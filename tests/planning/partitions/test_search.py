@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from skewless.load.imbalance import falls
 from skewless.load.resources import per_instance
-from skewless.planning.search import rebalance, standing
+from skewless.planning.partitions.search import rebalance, standing
 
 CASES = [
     ("nothing to do", [[], []], [[], []]),

@@ -1,23 +1,24 @@
-"""A table for more or fewer instances, in which as much as possible stays where it is."""
+"""A route for more or fewer instances, in which as much as possible stays where it is."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from skewless.errors import bad_argument
+from skewless.routing.entries import Entry
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.splits import Split
 
 
-def resized(table: PartitionTable, instances: int) -> PartitionTable:
+def resized_table(table: PartitionTable, instances: int) -> PartitionTable:
     """The same partitions on another number of instances.
 
     The partitions of instances that go are dealt to those with the fewest; instances that come
     take their share from those with the most, since not every policy moves partitions.
 
-    >>> resized(PartitionTable(3, (0, 1, 2, 2)), 2).assignment
+    >>> resized_table(PartitionTable(3, (0, 1, 2, 2)), 2).assignment
     (0, 1, 0, 1)
-    >>> resized(PartitionTable(1, (0, 0, 0, 0)), 2).assignment
+    >>> resized_table(PartitionTable(1, (0, 0, 0, 0)), 2).assignment
     (1, 1, 0, 0)
     """
     if not 1 <= instances <= table.partitions:
@@ -39,15 +40,17 @@ def resized(table: PartitionTable, instances: int) -> PartitionTable:
     return PartitionTable(instances, tuple(owners.tolist()))
 
 
-def resized_splits(splits: Sequence[Split], instances: int) -> tuple[Split, ...]:
-    """The splits without the instances that have gone.
+def resized_entries(entries: Sequence[Entry], instances: int) -> tuple[Entry, ...]:
+    """The entries whose instances are all still there; the keys of the others go home."""
+    return tuple(entry for entry in entries if max(entry.members) < instances)
 
-    A key that is left with one of its instances is whole again, and at home; one that had only one
-    is an entry of a key table, and stays while its instance does.
-    """
+
+def resized_splits(splits: Sequence[Split], instances: int) -> tuple[Split, ...]:
+    """The splits without the instances that have gone; with one of its members left, a key is whole
+    again, and at home."""
     kept = []
     for split in splits:
         members = tuple(member for member in split.members if member < instances)
-        if len(members) >= min(2, len(split.members)):
+        if len(members) > 1:
             kept.append(split.among(members))
     return tuple(kept)

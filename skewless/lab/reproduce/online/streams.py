@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from skewless.errors import bad_argument
 from skewless.lab.workloads.zipf import Zipf
-from skewless.planning.policy import check_number, check_whole
+from skewless.planning.checks import check_number, check_whole
 
 Floats = npt.NDArray[np.float64]
 

@@ -53,7 +53,7 @@ def new_posg(instances: int, rows: int, columns: int) -> PosgState:
 
 
 @njit(cache=True, nogil=True)
-def _estimate(F, W, cells):  # type: ignore[no-untyped-def]
+def _estimate(F, W, cells):
     """W/F of the row with the smallest F cell; the mean for what was never seen."""
     best = 0
     for row in range(1, len(cells)):
@@ -67,7 +67,7 @@ def _estimate(F, W, cells):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def posg_assign(posg, cells, number):  # type: ignore[no-untyped-def]
+def posg_assign(posg, cells, number):
     """(instance, epoch of the request that goes with the tuple or 0, Ĉ in the request)."""
     s = posg.scheduler
     k = len(posg.estimated)
@@ -94,7 +94,7 @@ def posg_assign(posg, cells, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def posg_executed(posg, instance, cells, time, epoch, sent, number, window, mu):  # type: ignore[no-untyped-def]
+def posg_executed(posg, instance, cells, time, epoch, sent, number, window, mu):
     """An instance has executed a tuple: it learns, and its messages reach the scheduler.
 
     `epoch` and `sent` are what came with the tuple; `number` is the newest tuple's, for the record.
@@ -128,7 +128,7 @@ def posg_executed(posg, instance, cells, time, epoch, sent, number, window, mu):
 
 
 @njit(cache=True, nogil=True)
-def _instability(F, W, S):  # type: ignore[no-untyped-def]
+def _instability(F, W, S):
     """η of eq. 1 over the cells that the snapshot had seen."""
     change = 0.0
     total = 0.0
@@ -141,7 +141,7 @@ def _instability(F, W, S):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _receive_matrices(posg, instance):  # type: ignore[no-untyped-def]
+def _receive_matrices(posg, instance):
     s = posg.scheduler
     posg.known_f[instance] = posg.F[instance]
     posg.known_w[instance] = posg.W[instance]
@@ -156,7 +156,7 @@ def _receive_matrices(posg, instance):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _receive_reply(posg, instance, epoch, delta):  # type: ignore[no-untyped-def]
+def _receive_reply(posg, instance, epoch, delta):
     s = posg.scheduler
     if epoch != s[EPOCH]:
         return

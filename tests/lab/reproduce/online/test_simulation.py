@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless.errors import SkewlessError
+from skewless.lab.reproduce.online.references import FullKnowledge, LeastOutstanding
+from skewless.lab.reproduce.online.simulation import ShuffleCourse, simulate_shuffle
+from skewless.lab.reproduce.online.streams import CostlyStream, draw_stream, draw_tweets
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.posg import Posg
 from skewless.planning.roundrobin import RoundRobin
-from skewless.planning.shuffle.references import FullKnowledge, LeastOutstanding
-from skewless.simulate.shuffle import ShuffleCourse, simulate_shuffle
-from skewless.simulate.shuffle_streams import CostlyStream, draw_stream, draw_tweets
 
 POLICIES = (RoundRobin(), LeastOutstanding(), FullKnowledge(), Posg(window=64), LeastWork())
 

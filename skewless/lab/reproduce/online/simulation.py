@@ -6,26 +6,25 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.errors import bad_argument
+from skewless.lab.reproduce.online import kernel, posg_machines
+from skewless.lab.reproduce.online.posg_machines import new_posg
+from skewless.lab.reproduce.online.references import FullKnowledge, LeastOutstanding
+from skewless.lab.reproduce.online.streams import CostlyStream, Floats
+from skewless.lab.reproduce.online.work_ledger import new_ledger
 from skewless.load.sketches import SketchShape
+from skewless.planning.checks import check_instances, check_number
 from skewless.planning.leastwork import LeastWork
-from skewless.planning.policy import check_instances, check_number
 from skewless.planning.posg import Posg
 from skewless.planning.roundrobin import RoundRobin
-from skewless.planning.shuffle import posg_machines
-from skewless.planning.shuffle.posg_machines import new_posg
-from skewless.planning.shuffle.references import FullKnowledge, LeastOutstanding
-from skewless.planning.shuffle.work_ledger import new_ledger
-from skewless.simulate import shuffle_kernel
-from skewless.simulate.shuffle_streams import CostlyStream, Floats
 
 OnlinePolicy = RoundRobin | LeastOutstanding | FullKnowledge | Posg | LeastWork
 
 _KINDS: dict[type, int] = {
-    RoundRobin: shuffle_kernel.ROUND_ROBIN,
-    LeastOutstanding: shuffle_kernel.LEAST_OUTSTANDING,
-    FullKnowledge: shuffle_kernel.FULL_KNOWLEDGE,
-    Posg: shuffle_kernel.POSG,
-    LeastWork: shuffle_kernel.LEAST_WORK,
+    RoundRobin: kernel.ROUND_ROBIN,
+    LeastOutstanding: kernel.LEAST_OUTSTANDING,
+    FullKnowledge: kernel.FULL_KNOWLEDGE,
+    Posg: kernel.POSG,
+    LeastWork: kernel.LEAST_WORK,
 }
 _NO_SKETCH = SketchShape(1, 1)
 
@@ -107,7 +106,7 @@ def simulate_shuffle(
     ledger = new_ledger(k, shape.rows, shape.columns, len(stream.cost_of_item), heaviest)
     posg.scheduler[posg_machines.CHANGE] = course.change_at
     target, done = np.empty(m, np.int64), np.empty(m)
-    shuffle_kernel.shuffle(
+    kernel.shuffle(
         _KINDS[type(policy)], arrives, stream.items, costs, cells, course.speeds, course.change_at,
         float(course.delay_ms), posg, ledger, window, float(mu), float(decay), target, done,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skewless.planning.shuffle.work_ledger import (
+from skewless.lab.reproduce.online.work_ledger import (
     estimate,
     fade,
     ledger_acknowledge,

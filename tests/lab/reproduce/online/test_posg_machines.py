@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skewless.planning.shuffle import posg_machines as machines
-from skewless.planning.shuffle.posg_machines import new_posg, posg_assign, posg_executed
+from skewless.lab.reproduce.online import posg_machines as machines
+from skewless.lab.reproduce.online.posg_machines import new_posg, posg_assign, posg_executed
 
 CELLS = np.array([0, 1])  # one item, alone in its cells
 OTHER = np.array([2, 3])

@@ -66,7 +66,7 @@ def new_ledger(instances: int, rows: int, columns: int, items: int, heaviest: in
 
 
 @njit(cache=True, nogil=True)
-def estimate(ledger, item, cells):  # type: ignore[no-untyped-def]
+def estimate(ledger, item, cells):
     """What an item takes on an instance of mean speed."""
     entry = ledger.place[item]
     if entry >= 0:
@@ -82,17 +82,17 @@ def estimate(ledger, item, cells):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _mean(ledger):  # type: ignore[no-untyped-def]
+def _mean(ledger):
     return ledger.totals[1] / ledger.totals[0] if ledger.totals[0] > 0 else 1.0
 
 
 @njit(cache=True, nogil=True)
-def _worth(ledger, booked):  # type: ignore[no-untyped-def]
+def _worth(ledger, booked):
     return booked if booked >= 0 else _mean(ledger)
 
 
 @njit(cache=True, nogil=True)
-def work_left(ledger, instance, now):  # type: ignore[no-untyped-def]
+def work_left(ledger, instance, now):
     """Estimated time until an instance has done all that it was given."""
     if ledger.outstanding[instance] == 0:
         return 0.0
@@ -113,7 +113,7 @@ def work_left(ledger, instance, now):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def ledger_assign(ledger, item, cells, now, turn):  # type: ignore[no-untyped-def]
+def ledger_assign(ledger, item, cells, now, turn):
     """(instance, the estimate that was booked): where the tuple would be done first.
 
     A giant goes where most is left to do, within its patience, but not past an idle instance.
@@ -150,9 +150,7 @@ def ledger_assign(ledger, item, cells, now, turn):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def ledger_acknowledge(  # type: ignore[no-untyped-def]
-    ledger, instance, item, cells, time, booked, begins, delay, following
-):
+def ledger_acknowledge(ledger, instance, item, cells, time, booked, begins, delay, following):
     """A tuple is done: strike its estimate, learn its time.
 
     `following` is the estimate of the next one, which `begins` when this one is done, or when it
@@ -181,7 +179,7 @@ def ledger_acknowledge(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _judge_speed(ledger, instance, time, booked):  # type: ignore[no-untyped-def]
+def _judge_speed(ledger, instance, time, booked):
     """Compares measured with estimated time, once every so many tuples of an instance."""
     ledger.spent[instance] += time
     ledger.foreseen[instance] += booked / ledger.slowness[instance]
@@ -199,7 +197,7 @@ def _judge_speed(ledger, instance, time, booked):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def _note_heavy(ledger, item, cells, time):  # type: ignore[no-untyped-def]
+def _note_heavy(ledger, item, cells, time):
     """Keeps exact entries for the items with the longest time in all."""
     most = len(ledger.item)
     if most == 0:
@@ -231,7 +229,7 @@ def _note_heavy(ledger, item, cells, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def fade(ledger, window, decay):  # type: ignore[no-untyped-def]
+def fade(ledger, window, decay):
     """After every `window` executions the past weighs `decay` times as much."""
     ledger.counters[1] += 1
     if ledger.counters[1] < window:
@@ -244,7 +242,7 @@ def fade(ledger, window, decay):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _fade_pair(counts, times, decay):  # type: ignore[no-untyped-def]
+def _fade_pair(counts, times, decay):
     for i in range(len(counts)):
         # What is left is a mean of long ago; counted no further down, it stays one.
         factor = decay if counts[i] * decay > _FORGOTTEN else 1.0

@@ -9,11 +9,16 @@ import pytest
 
 from skewless.errors import SkewlessError
 from skewless.planning.keys.plan import placement, validate_keys
-from skewless.planning.keys.policies import PKG, KeyPolicy, MinMig, MinTable, Mixed, Readj
+from skewless.planning.keys.policy import KeyTablePolicy
 from skewless.planning.keys.snapshot import KeySnapshot
+from skewless.planning.minmig import MinMig
+from skewless.planning.mintable import MinTable
+from skewless.planning.mixed import Mixed
+from skewless.planning.pkg import PKG
+from skewless.planning.readj import Readj
 from tests.planning.keys.cases import snapshot, zipf
 
-POLICIES: list[KeyPolicy] = [
+POLICIES: list[KeyTablePolicy] = [
     Mixed(instances=8),
     Mixed(instances=8, compact=8),
     MinTable(instances=8),
@@ -26,7 +31,7 @@ MOVING = [p for p in POLICIES if not p.needs_combinable]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_a_policy_is_described_and_remembers_in_json(policy: KeyPolicy) -> None:
+def test_a_policy_is_described_and_remembers_in_json(policy: KeyTablePolicy) -> None:
     described = policy.describe()
     assert described["policy"] == type(policy).__name__
     assert described["instances"] == 8
@@ -41,7 +46,7 @@ def test_a_policy_is_described_and_remembers_in_json(policy: KeyPolicy) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_the_same_snapshot_gives_the_same_plan(policy: KeyPolicy) -> None:
+def test_the_same_snapshot_gives_the_same_plan(policy: KeyTablePolicy) -> None:
     of = zipf(2_000, 8)
     one, two = policy.plan_keys(of, {})[0], policy.plan_keys(of, {})[0]
     assert one.hashes.tolist() == two.hashes.tolist()
@@ -50,7 +55,7 @@ def test_the_same_snapshot_gives_the_same_plan(policy: KeyPolicy) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_homes_are_those_of_plain_hashing(policy: KeyPolicy) -> None:
+def test_homes_are_those_of_plain_hashing(policy: KeyTablePolicy) -> None:
     assert policy.table(cores=2).instances == 8
     assert policy.table(cores=2).partitions == 256
     assert MinMig().table(cores=3).partitions == 258
@@ -58,7 +63,7 @@ def test_homes_are_those_of_plain_hashing(policy: KeyPolicy) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
-def test_idle_instances_are_left_alone(policy: KeyPolicy) -> None:
+def test_idle_instances_are_left_alone(policy: KeyTablePolicy) -> None:
     plan, _ = policy.plan_keys(snapshot([0.0, 0.0], home=[0, 1]), {})
     assert plan.does_nothing
     assert plan.table_size == 0
@@ -103,7 +108,7 @@ def test_a_table_limit_that_was_lowered_is_met() -> None:
 
 @pytest.mark.parametrize("policy", MOVING, ids=[n for n in NAMES if n != "PKG"])
 @pytest.mark.parametrize("seed", [3, 4])
-def test_no_ping_pong_under_a_stationary_noisy_load(policy: KeyPolicy, seed: int) -> None:
+def test_no_ping_pong_under_a_stationary_noisy_load(policy: KeyTablePolicy, seed: int) -> None:
     """The same keys with the same rates; counts vary by chance, and every instance's clock errs by
     2 %, a quarter of the threshold."""
     rng = np.random.default_rng(seed)

@@ -1,0 +1,105 @@
+"""From the reports of a batch to loads: what rows and matches cost, per partition and hot key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skewless.control.memory import Balance
+from skewless.load.report import Report
+from skewless.planning.snapshot import HotKey, Loads
+from skewless.routing.partitions import partition_of, unpacked
+from skewless.state.segment import Segment
+
+# The newest batch against all before it: two batches after a hotspot jumps, it is 9/10 of the load.
+_NEWEST = 0.7
+
+
+@dataclass(frozen=True)
+class BatchLoads:
+    """What a batch has shown. Arrays have one entry per partition.
+
+    A simulated cluster measures them directly; on Spark they are made of reports.
+    """
+
+    load: Loads  # milliseconds of tasks
+    rows: Loads
+    stored: Loads
+    hot_keys: tuple[HotKey, ...]
+    work_ms: tuple[float, ...]  # CPU time of every instance
+
+
+def loads_of(
+    balance: Balance, partitions: int, reports: Sequence[Report], segments: Sequence[Segment]
+) -> tuple[BatchLoads, Balance]:
+    """The loads after a batch, smoothed, and what was learned of them."""
+    cost = balance.cost.observe(
+        [sum(r.rows.values()) + sum(r.replicas.values()) for r in reports],
+        [r.matches for r in reports],
+        [r.wall_ms for r in reports],
+    )
+    row_ms, match_ms = cost.per_row_and_match()
+    rows, matches = np.zeros(partitions), np.zeros(partitions)
+    for report in reports:
+        counted = report.partitions
+        np.add.at(rows, counted.partitions, counted.rows)
+        np.add.at(matches, counted.partitions, counted.matches)
+    load = smoothed(balance.load, row_ms * rows + match_ms * matches)
+    seen = smoothed(balance.rows, rows)
+    loads = BatchLoads(
+        load=load,
+        rows=seen,
+        stored=stored_rows(segments, seen),
+        hot_keys=_hot_keys(reports, partitions, row_ms, match_ms, load),
+        work_ms=tuple(r.cpu_ms for r in reports),
+    )
+    return loads, replace(balance, cost=cost, load=load, rows=seen)
+
+
+def smoothed(before: Loads | None, now: Loads) -> Loads:
+    """The loads without the chance of a single batch."""
+    if before is None or before.shape != now.shape:
+        return now
+    return _NEWEST * now + (1 - _NEWEST) * before
+
+
+def stored_rows(segments: Sequence[Segment], rows: Loads) -> Loads:
+    """Stored rows per partition: those of a segment in proportion to what its partitions get.
+
+    An estimate: exact counts would make every commit several times larger, and a move copies
+    nothing, so what they are needed for (the least state to read anew) is not worth that.
+    """
+    weight = rows + 1e-9
+    mine = [s for s in segments if s.of_partitions == len(rows)]
+    # Keys were dealt out in another way when the others were written: they may be anywhere.
+    foreign = sum(s.rows for s in segments) - sum(s.rows for s in mine)
+    stored: Loads = foreign * weight / weight.sum()
+    if not mine:
+        return stored
+    places = unpacked(b"".join(s.partitions for s in mine)).astype(np.int64)
+    owner = np.repeat(np.arange(len(mine)), [len(s.partitions) // 2 for s in mine])
+    whole = np.bincount(owner, weight[places], len(mine))
+    counts = np.array([s.rows for s in mine], np.float64)
+    share = (counts / np.maximum(whole, 1e-300))[owner] * weight[places]
+    return stored + np.bincount(places, share, len(rows))
+
+
+def _hot_keys(
+    reports: Sequence[Report], partitions: int, row_ms: float, match_ms: float, load: Loads
+) -> tuple[HotKey, ...]:
+    counts: dict[int, list[int]] = {}
+    for report in reports:
+        for key in report.hot_keys:
+            total = counts.setdefault(key.hash, [0, 0, 0])
+            total[0] += key.left_rows
+            total[1] += key.right_rows
+            total[2] += key.matches
+    hashes = list(counts)
+    places = partition_of(np.array(hashes, np.uint64), partitions).tolist()
+    keys = []
+    for h, place in zip(hashes, places, strict=True):
+        left, right, matches = counts[h]
+        # Smoothing may lag behind a key that has just become hot.
+        weight = min(row_ms * (left + right) + match_ms * matches, float(load[place]))
+        keys.append(HotKey(h, place, weight, left, right))
+    return tuple(sorted(keys, key=lambda k: (-k.load, k.hash)))

@@ -1,0 +1,1 @@
+"""How partitions are chosen that move: Auto's search, Ls-Stream's annealing, and keys to split."""
