@@ -20,9 +20,8 @@ from skewless import cli
 from skewless.errors import SkewlessError
 from skewless.kernels.hashing import xxhash64
 from skewless.lab.bench import keyed
-from skewless.lab.bench.child import Job
+from skewless.lab.bench.child import Job, batch_of
 from skewless.lab.bench.engines import Replay
-from skewless.lab.bench.keyed_child import batch_of
 from skewless.lab.bench.keyed_engines import ENGINES, Engine
 from skewless.lab.bench.keyed_workloads import (
     COUNT,

@@ -3,9 +3,10 @@
 import sys
 from typing import Any
 
-from skewless.lab.bench.child import Job, batch_of, follow, has_rows
+from skewless.lab.bench.child import Job, batch_of
 from skewless.lab.bench.engines import Replay
 from skewless.lab.bench.measure import Batch
+from skewless.lab.bench.pipe import follow, has_rows
 from skewless.lab.bench.process import measure
 
 JOB = Job(
@@ -62,7 +63,7 @@ def record(number: int, rows: int = 10) -> dict[str, Any]:
 
 def test_the_record_of_sparks_join() -> None:
     assert batch_of(record(4)) == Batch(4, 0.25, 10, matches=3)
-    assert batch_of(record(4), joins=False) == Batch(4, 0.25, 10)
+    assert batch_of(record(4), counts=False) == Batch(4, 0.25, 10)
 
 
 def test_the_record_of_skewless() -> None:
@@ -83,6 +84,7 @@ class FakeQuery:
 
     def __init__(self, ends: int) -> None:
         self._done, self._ends = 0, ends
+        self.stopped = False
 
     def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 - Spark's name
         self._done += 1
@@ -92,11 +94,21 @@ class FakeQuery:
     def lastProgress(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         return record(self._done - 1)
 
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
+        return [record(number) for number in range(min(self._done, self._ends))]
+
+    def stop(self) -> None:
+        self.stopped = True
+
 
 def followed(ends: int, seconds_per_look: float) -> list[int]:
     now = iter(range(1_000))
     events: list[dict[str, Any]] = []
-    follow(FakeQuery(ends), JOB, events.append, clock=lambda: next(now) * seconds_per_look)
+    is_up = JOB.is_up(clock=lambda: next(now) * seconds_per_look)
+    query = FakeQuery(ends)
+    assert follow(query, events.append, is_up) == query.recentProgress
+    assert query.stopped
     return [event["done"] for event in events]
 
 
