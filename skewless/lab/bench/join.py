@@ -131,7 +131,7 @@ class _Bench:
 
     def _one(self, engine: Engine, window_s: float, files: Files) -> dict[str, Any]:
         workload = self._workload
-        length = workload.length_of(is_slow=engine.is_slow)
+        length = workload.length.of(is_slow=engine.is_slow)
         name = f"{workload.name}: {engine.title}"
         if len(workload.windows_s) > 1:
             name += f", window ±{window_s:g} s"

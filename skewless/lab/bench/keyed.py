@@ -130,7 +130,7 @@ class _Bench:
         }
 
     def _length(self, engine: Engine) -> Length:
-        return self._workload.length_of(is_slow=engine.is_slow)
+        return self._workload.length.of(is_slow=engine.is_slow)
 
     def _record(self, engine: Engine, heard: Outcome, found: Figures | None) -> dict[str, Any]:
         return {

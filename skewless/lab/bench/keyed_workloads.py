@@ -30,15 +30,6 @@ class Workload:
     rows_per_second: float  # of event time
     window_s: float | None  # None: one group per key
     length: Length
-    slow: Length | None = None  # for engines that take long; None: as the others
-
-    @property
-    def batches(self) -> int:
-        return self.length.batches
-
-    def length_of(self, *, is_slow: bool) -> Length:
-        """How long an engine runs."""
-        return self.slow if is_slow and self.slow is not None else self.length
 
     def describe(self) -> dict[str, Any]:
         """The parameters, for the record."""
@@ -59,7 +50,7 @@ def words(vocabulary: int) -> Callable[[Workload, np.random.Generator], Iterator
 
     def tables(workload: Workload, rng: np.random.Generator) -> Iterator[pa.Table]:
         stream = Words(words=vocabulary, rows_per_second=workload.rows_per_second)
-        return stream.batches(rng, rows=workload.rows_per_batch, count=workload.batches)
+        return stream.batches(rng, rows=workload.rows_per_batch, count=workload.length.batches)
 
     return tables
 
@@ -76,7 +67,7 @@ def colliding_trades(
     def tables(workload: Workload, rng: np.random.Generator) -> Iterator[pa.Table]:
         rows = workload.rows_per_batch
         span_us = round(rows / workload.rows_per_second * 1e6)
-        for batch in range(workload.batches):
+        for batch in range(workload.length.batches):
             cold = rng.integers(CANDIDATES, 2**40, rows)
             symbol = np.where(rng.random(rows) < hot_share, rng.choice(hot, rows), cold)
             times = np.sort(rng.integers(0, span_us, rows)) + START_US + batch * span_us
@@ -100,8 +91,7 @@ FULL = (
         rows_per_batch=50_000,
         rows_per_second=10_000,
         window_s=None,
-        length=Length(16, 8),
-        slow=Length(4, 1),
+        length=Length(16, 8, slow=Length(4, 1)),
     ),
     Workload(
         name=COUNT,
@@ -131,8 +121,7 @@ QUICK = (
         title="A running count and the last time of every word: Zipf 1.0, 2,000 rows per batch",
         tables=words(5_000),
         rows_per_batch=2_000,
-        length=Length(4, 2),
-        slow=Length(2, 1),
+        length=Length(4, 2, slow=Length(2, 1)),
     ),
     replace(
         _COUNT,

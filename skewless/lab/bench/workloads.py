@@ -19,6 +19,11 @@ class Length:
 
     batches: int
     warm_up: int
+    slow: "Length | None" = None  # of engines that take long; None: as the others
+
+    def of(self, *, is_slow: bool) -> "Length":
+        """How long an engine runs."""
+        return self.slow if is_slow and self.slow is not None else self
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,9 @@ class Workload:
     rows_per_batch: int
     rows_per_second: float
     length: Length
-    slow: Length | None = None  # for engines that take long; None: as the others
     only_skewless: bool = False
     replayed_elsewhere: bool = False  # whether engines without micro-batches run it, too
     state_rows: int | None = None  # what the window must hold at the end
-
-    def length_of(self, *, is_slow: bool) -> Length:
-        """How long an engine runs."""
-        return self.slow if is_slow and self.slow is not None else self.length
 
     def describe(self) -> dict[str, object]:
         """The parameters, for the record."""
@@ -66,8 +66,7 @@ FULL = (
         windows_s=(0.5,),
         rows_per_batch=400_000,
         rows_per_second=10_000,
-        length=Length(14, 6),
-        slow=Length(5, 2),
+        length=Length(14, 6, slow=Length(5, 2)),
         replayed_elsewhere=True,
     ),
     Workload(
@@ -78,8 +77,7 @@ FULL = (
         windows_s=(1.0,),
         rows_per_batch=200_000,
         rows_per_second=2_000,
-        length=Length(14, 6),
-        slow=Length(5, 2),
+        length=Length(14, 6, slow=Length(5, 2)),
         replayed_elsewhere=True,
     ),
     Workload(
@@ -125,18 +123,16 @@ QUICK = (
         title="Zipf 0.8 over 100,000 keys, ±0.5 s, 20,000 rows per batch",
         keys=100_000,
         rows_per_batch=20_000,
-        length=Length(4, 2),
-        slow=Length(2, 1),
+        length=Length(4, 2, slow=Length(2, 1)),
     ),
     replace(
         _ZIPF10,
         title="Zipf 1.0 over 10,000 keys, ±1 s, 10,000 rows per batch",
         keys=10_000,
         rows_per_batch=10_000,
-        length=Length(4, 2),
-        slow=Length(2, 1),
+        length=Length(4, 2, slow=Length(2, 1)),
     ),
-    replace(_EMPTY, length=Length(5, 3), slow=Length(3, 1)),
+    replace(_EMPTY, length=Length(5, 3, slow=Length(3, 1))),
     replace(
         _WINDOW,
         title="10,000 rows per batch, few matches, window of 1 and of 10 batches",
