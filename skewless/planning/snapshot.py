@@ -28,7 +28,7 @@ class HotKey:
 class Snapshot:
     """The measured state of a stateful operator after a batch; read-only.
 
-    Arrays have one entry per partition. `load` is measured work (CPU milliseconds per batch, spread
+    Arrays have one entry per partition. `load` is measured work (wall time in ms per batch, spread
     over the partitions of an instance by their rows and matches); `stored` the rows in state;
     `queued` the rows that arrived in the batch. What a split key cost on any instance counts in its
     partition and in its hot key; a split key that is missing from `hot_keys` has no load.

@@ -42,13 +42,11 @@ class Segment:
     partitions: str  # bitmap of the partitions that have rows here
     mixed_keys: bool
     checksum: int  # CRC-32 of the file
-    marks: str | None = None  # file of match marks, for joins that must know who never matched
 
     def __post_init__(self) -> None:
-        for field, name in (("name", self.name), ("marks", self.marks)):
-            # A record that names a file elsewhere must not make us read it.
-            if not is_plain_name(name) and (field, name) != ("marks", None):
-                raise bad_argument(field, name, "the name of a file, without a folder")
+        # A record that names a file elsewhere must not make us read it.
+        if not is_plain_name(self.name):
+            raise bad_argument("name", self.name, "the name of a file, without a folder")
 
     def meets(self, partitions: frozenset[int]) -> bool:
         """Whether any row may be of these partitions."""
@@ -59,7 +57,8 @@ class Segment:
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> "Segment":
-        return Segment(**record)
+        # Checkpoints of earlier versions have a field that nothing ever set.
+        return Segment(**{name: value for name, value in record.items() if name != "marks"})
 
 
 def write_segment(

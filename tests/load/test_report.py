@@ -39,10 +39,10 @@ REPORT = Report(
     cpu_ms=1.25,
     wall_ms=2.5,
     peak_memory_bytes=2**33,
-    segments=[SEGMENT, replace(SEGMENT, name="b", side="right", marks="m")],
+    segments=[SEGMENT, replace(SEGMENT, name="b", side="right")],
     replaced=["old"],
     partitions=PartitionLoads([1, 7], [4, 6], [0, 2**40]),
-    hot_keys=[HotKeyLoad(2**64 - 1, 5, 0, 2**40)],
+    hot_keys=[HotKeyLoad(2**64 - 1, {"left": 5}, 2**40)],
 )
 
 

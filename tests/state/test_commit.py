@@ -35,7 +35,7 @@ def overwrite(log: CommitLog, batch: int, content: bytes) -> str:
 def test_a_commit_comes_back_as_it_was(log: CommitLog) -> None:
     state = operator_state(
         segment("a", mixed_keys=True),
-        segment("b", side="right", marks="m"),
+        segment("b", side="right"),
         max_time_us={"left": -5, "right": 2**60},
         watermark_us=-7,
         planner={"policy": "Auto"},
