@@ -7,7 +7,7 @@ import json
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -45,6 +45,29 @@ JsonFile = Annotated[
         help="Also write the result to this file, as JSON.",
     ),
 ]
+
+
+SmallInputs = Annotated[
+    bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
+]
+FewPoints = Annotated[
+    bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
+]
+FiguresFolder = Annotated[
+    Path, typer.Option(metavar="DIR", file_okay=False, help="Where the figures go.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same streams.")]
+Names = list[str] | None
+
+
+def only(kind: str, names: str) -> Any:
+    """The option that names some of what a benchmark would otherwise run all of."""
+    return typer.Option(metavar="NAME", help=f"Only this {kind}: {names}; may be repeated.")
+
+
+def _fail_on_errors(result: dict[str, Any]) -> None:
+    if result["errors"]:
+        raise typer.Exit(1)
 
 
 def _show_version(wanted: bool) -> None:
@@ -121,23 +144,17 @@ def demo(
 @bench.command()
 def join(
     workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this workload: zipf0.8, zipf1.0, empty, window or memory; may be repeated.",
-        ),
+        Names, only("workload", "zipf0.8, zipf1.0, empty, window or memory")
     ] = None,
     engine: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this engine: skewless, spark-memory, spark-rocksdb2, spark-rocksdb4, floor, "
-            "or flink and pathway where they are installed; may be repeated.",
+        Names,
+        only(
+            "engine",
+            "skewless, spark-memory, spark-rocksdb2, spark-rocksdb4, floor, "
+            "or flink and pathway where they are installed",
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
-    ] = False,
+    quick: SmallInputs = False,
     json_path: JsonFile = None,
 ) -> None:
     """Measure the stream join: Skewless, Spark's own in each configuration, and the floor."""
@@ -147,42 +164,27 @@ def join(
     result = run(
         workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
     )
-    if result["errors"]:
-        raise typer.Exit(1)
+    _fail_on_errors(result)
 
 
 @bench.command()
 def balance(
     scenario: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this scenario: straggler, hotkey, zipf16, jump, overhead, planning or "
-            "simulation; may be repeated.",
-        ),
+        Names, only("scenario", "straggler, hotkey, zipf16, jump, overhead, planning or simulation")
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
-    ] = False,
+    quick: SmallInputs = False,
     json_path: JsonFile = None,
 ) -> None:
     """Measure the balancing policies: what they gain, what they cost, how fast they react."""
     from skewless.lab.bench.balance import run
 
     result = run(scenarios=scenario or None, json_path=json_path, quick=quick)
-    if result["errors"]:
-        raise typer.Exit(1)
+    _fail_on_errors(result)
 
 
 @bench.command("map")
 def bench_map(
-    scenario: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this scenario: classes, mentions, larger, burst or even; may be repeated.",
-        ),
-    ] = None,
+    scenario: Annotated[Names, only("scenario", "classes, mentions, larger, burst or even")] = None,
     mentions: Annotated[
         Path | None,
         typer.Option(
@@ -193,39 +195,28 @@ def bench_map(
             show_default="mentions are drawn",
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
-    ] = False,
+    quick: SmallInputs = False,
     json_path: JsonFile = None,
 ) -> None:
     """Measure the map: rows dealt out by what they cost, and by Spark's own repartitioning."""
     from skewless.lab.bench.map import run
 
     result = run(scenarios=scenario or None, mentions=mentions, json_path=json_path, quick=quick)
-    if result["errors"]:
-        raise typer.Exit(1)
+    _fail_on_errors(result)
 
 
 @bench.command()
 def keyed(
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this workload: words, count, selfjoin or planning; may be repeated.",
-        ),
-    ] = None,
+    workload: Annotated[Names, only("workload", "words, count, selfjoin or planning")] = None,
     engine: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this engine: skewless, apply-memory, apply-rocksdb, transform-rocksdb, "
-            "spark-memory, spark-rocksdb, hash or mixed; may be repeated.",
+        Names,
+        only(
+            "engine",
+            "skewless, apply-memory, apply-rocksdb, transform-rocksdb, spark-memory, "
+            "spark-rocksdb, hash or mixed",
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small inputs, to see that everything runs.")
-    ] = False,
+    quick: SmallInputs = False,
     json_path: JsonFile = None,
 ) -> None:
     """Measure state per key: functions, windowed counts, a self-join, and the key planners."""
@@ -234,8 +225,7 @@ def keyed(
     result = run(
         workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
     )
-    if result["errors"]:
-        raise typer.Exit(1)
+    _fail_on_errors(result)
 
 
 @bench.command()
@@ -266,14 +256,9 @@ def control(
 
 @reproduce.command("ls-stream")
 def ls_stream(
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", file_okay=False, help="Where the figures go."),
-    ] = Path("reproduce-ls-stream"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same streams.")] = 1,
+    out: FiguresFolder = Path("reproduce-ls-stream"),
+    quick: FewPoints = False,
+    seed: Seed = 1,
     json_path: JsonFile = None,
 ) -> None:
     """The evaluation of Ls-Stream: imbalance, throughput and latency, beside the paper's."""
@@ -284,13 +269,8 @@ def ls_stream(
 
 @reproduce.command("posg")
 def posg(
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", file_okay=False, help="Where the figures go."),
-    ] = Path("reproduce-posg"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
-    ] = False,
+    out: FiguresFolder = Path("reproduce-posg"),
+    quick: FewPoints = False,
     seeds: Annotated[int, typer.Option(min=1, help="Streams drawn for every point.")] = 100,
     json_path: JsonFile = None,
 ) -> None:
@@ -302,14 +282,9 @@ def posg(
 
 @reproduce.command("rebalance")
 def rebalance(
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", file_okay=False, help="Where the figures go."),
-    ] = Path("reproduce-rebalance"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few points and short runs; nothing is judged.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same streams.")] = 1,
+    out: FiguresFolder = Path("reproduce-rebalance"),
+    quick: FewPoints = False,
+    seed: Seed = 1,
     queries: Annotated[
         bool,
         typer.Option(

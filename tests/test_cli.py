@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from skewless import cli, doctor
 from skewless.doctor import Check
-from skewless.errors import SkewlessError, bad_argument
+from skewless.errors import bad_argument
 from skewless.lab.bench.balance import SCENARIOS
 from skewless.lab.bench.engines import ENGINES
 from skewless.lab.bench.workloads import FULL
@@ -243,10 +243,3 @@ def test_an_error_is_one_line(
         cli.main()
     assert stopped.value.code == 1
     assert capsys.readouterr().err == "skewless: workloads: got ['x']; takes names of [workloads]\n"
-
-
-def test_bad_argument_is_a_value_error() -> None:
-    error = bad_argument("how", "outer", "'inner'")
-    assert isinstance(error, SkewlessError)
-    assert isinstance(error, ValueError)
-    assert str(error) == "how: got 'outer'; takes 'inner'"

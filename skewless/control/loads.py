@@ -91,8 +91,11 @@ def _hot_keys(
     for report in reports:
         for key in report.hot_keys:
             total = counts.setdefault(key.hash, [0, 0, 0])
-            total[0] += key.left_rows
-            total[1] += key.right_rows
+            right = key.rows.get("right", 0)
+            # The rows of a single input visit no instance but their home, as the left's of a key
+            # table do.
+            total[0] += sum(key.rows.values()) - right
+            total[1] += right
             total[2] += key.matches
     hashes = list(counts)
     places = partition_of(np.array(hashes, np.uint64), partitions).tolist()

@@ -30,17 +30,14 @@ class KeyLoads:
 
     def __init__(self, detail: Detail = STANDING_OUT) -> None:
         self._detail = detail
-        self._rows: dict[str, list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]] = {
-            "left": [],
-            "right": [],
-        }
+        self._rows: dict[str, list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]]] = {}
         self._matches: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]] = []
 
     def add_rows(
         self, side: str, keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64]
     ) -> None:
         """How many rows of a side the keys have, each key once."""
-        self._rows[side].append(self._heavy(keys, rows))
+        self._rows.setdefault(side, []).append(self._heavy(keys, rows))
 
     def add_matches(self, keys: npt.NDArray[np.uint64], matches: npt.NDArray[np.int64]) -> None:
         """How many matches the keys have, each key once."""
@@ -57,12 +54,12 @@ class KeyLoads:
         """The keys that stand out in rows or matches, heaviest first."""
         rows = {side: _summed(found) for side, found in self._rows.items()}
         matches = _summed(self._matches)
-        hashes = {*rows["left"], *rows["right"], *matches}
+        hashes = set(matches).union(*rows.values())
         loads = [
-            HotKeyLoad(h, rows["left"].get(h, 0), rows["right"].get(h, 0), matches.get(h, 0))
+            HotKeyLoad(h, {side: of[h] for side, of in rows.items() if h in of}, matches.get(h, 0))
             for h in hashes
         ]
-        loads.sort(key=lambda k: (-(k.left_rows + k.right_rows + k.matches), k.hash))
+        loads.sort(key=lambda k: (-(sum(k.rows.values()) + k.matches), k.hash))
         return loads[: self._detail.most]
 
 

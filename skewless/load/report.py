@@ -25,8 +25,7 @@ class HotKeyLoad:
     """What the rows of one heavy key at home on one instance were and did."""
 
     hash: int  # unsigned
-    left_rows: int
-    right_rows: int
+    rows: dict[str, int]  # per side that has any
     matches: int
 
 
@@ -50,7 +49,7 @@ class Report:
     null_keys: dict[str, int]
     bad_rows: dict[str, int]
     max_time_us: dict[str, int | None]
-    matches: int
+    matches: int  # pairs, or groups given out at once
     cpu_ms: float
     wall_ms: float
     peak_memory_bytes: int
@@ -58,6 +57,7 @@ class Report:
     replaced: list[str]  # names of the segments that were merged away
     partitions: PartitionLoads = field(default_factory=PartitionLoads)
     hot_keys: list[HotKeyLoad] = field(default_factory=list)
+    output_rows: int | None = None  # rows that a map gave
     costs: dict[str, Any] | None = None  # what a map has learned of its rows' costs
     dropped: list[DroppedRow] = field(default_factory=list)  # a few of the late and bad rows
     dropped_files: list[DroppedFile] = field(default_factory=list)  # or all of them

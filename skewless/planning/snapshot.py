@@ -29,8 +29,8 @@ class HotKey:
 class Snapshot:
     """The measured state of a stateful operator after a batch; read-only.
 
-    Arrays have one entry per partition. `load` is measured work (milliseconds of tasks per batch,
-    spread over the partitions by their rows and matches); `stored` the rows in state;
+    Arrays have one entry per partition. `load` is measured work (wall time in ms per batch, spread
+    over the partitions by their rows and matches); `stored` the rows in state;
     `queued` the rows that arrived in the batch. What a split key cost on any instance counts in its
     partition and in its hot key; a split key that is missing from `hot_keys` has no load. `splits`
     and `entries` are the keys of the route in force that do not simply go with their partition.

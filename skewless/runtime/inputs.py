@@ -47,6 +47,13 @@ class Input:
             f"its columns are {', '.join(self.names)}"
         )
 
+    def resolve_all(self, option: str, names: Any) -> tuple[str, ...]:
+        """The columns that one name or a list of names means."""
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, list | tuple) or not listed:
+            raise bad_argument(option, names, "a column name or a list of names")
+        return tuple(self.resolve(option, name) for name in listed)
+
     def field(self, name: str) -> T.StructField:
         return self.schema[name]
 

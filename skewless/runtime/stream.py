@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,7 +14,7 @@ from skewless.errors import PerBatchWarning, bad_argument
 from skewless.planning.policy import Policy
 from skewless.runtime.advice import no_such_member
 from skewless.runtime.perbatch import across_rows, sample
-from skewless.runtime.topology import Node, Transform
+from skewless.runtime.topology import Node, Source, Transform, only
 from skewless.runtime.writer import StreamWriter
 
 
@@ -135,3 +135,27 @@ class Stream:
 
 def _shown(instances: int | list[int]) -> str:
     return " to ".join(map(str, instances)) if isinstance(instances, list) else str(instances)
+
+
+class Feed(TypedDict):
+    """How rows come to a node: what `Node` takes as `children` and `rows`."""
+
+    children: tuple[Source | Node, ...]
+    rows: Callable[..., DataFrame]
+
+
+def fed_by(*given: DataFrame | Stream, rows: Callable[..., DataFrame]) -> Feed:
+    """The children of a node, of which each is a DataFrame or the result of another operator.
+
+    DataFrames become one stream of the operator's rows from the start. Where an operator feeds the
+    node, its rows are there in every batch only: they are brought into form then.
+    """
+    if any(isinstance(one, Stream) for one in given):
+        nodes = tuple(one.node if isinstance(one, Stream) else Source(one) for one in given)
+        return {"children": nodes, "rows": rows}
+    return {"children": (Source(rows(*given)),), "rows": only}
+
+
+def timing_of(given: DataFrame | Stream) -> Node | None:
+    """The operator whose watermark an input inherits; None: its rows tell how far time has come."""
+    return given.node.timing if isinstance(given, Stream) else None

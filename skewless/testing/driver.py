@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,7 +15,7 @@ from skewless.runtime.session import session as embedded_session
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Fault
 from skewless.state.storage import Storage
-from skewless.testing.processes import ProcessTree, wait_until
+from skewless.testing.processes import KilledAtExit, ProcessTree, wait_until
 from skewless.testing.replay import Build
 
 JOB = "job.pickle"
@@ -33,7 +32,7 @@ def quick_session() -> SparkSession:
     )
 
 
-class Driver:
+class Driver(KilledAtExit):
     """Runs a query over the batches of a `Replay` folder in another process.
 
         Replay(None, folder, batches)
@@ -63,15 +62,8 @@ class Driver:
         self._starts = 0
         self._tree: ProcessTree | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def kill_all(self) -> None:
+        """Kills whatever is still running."""
         if self._tree is not None:
             self._tree.kill_all()
 

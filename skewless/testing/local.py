@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
 from skewless.planning.policy import RoutingPolicy
+from skewless.routing.route import Route
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
@@ -50,18 +51,28 @@ def spread_hash(keys: pa.Table) -> npt.NDArray[np.uint64]:
     return pd.util.hash_array(rows, categorize=False).astype(np.uint64)
 
 
+@dataclass
 class LocalQuery(ABC, Generic[Input]):
-    """Runs an operator in this process; a fault kills its engine, and a new one goes on."""
+    """Runs an operator in this process; a fault kills its engine, and a new one goes on.
+
+    The sink is a dictionary from batch to rows, replaced when a batch is replayed. `hash_keys` may
+    be a poor hash: the result must not depend on it.
+    """
 
     directory: str
-    drop_bad_rows: bool
-    operator: Any
-    engine: Engine
+    _: KW_ONLY
+    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
+    hash_keys: HashFunction = spread_hash
+    limits: Limits = field(default_factory=Limits)
+    drop_bad_rows: bool = False
+    sink: dict[int, pa.Table] = field(default_factory=dict)
+    progress: list[dict[str, Any]] = field(default_factory=list)
+    operator: Any = field(init=False)
+    engine: Engine = field(init=False)
 
-    def _new_engine(self) -> Engine:
-        engine = Engine(Storage(self.directory), (self.operator,), 2, self.drop_bad_rows)
-        engine.open()
-        return engine
+    def __post_init__(self) -> None:
+        self.operator = self._new_operator()
+        self.engine = self._new_engine()
 
     def run(self, batches: Sequence[Input], faults: Sequence[Fault] = ()) -> pa.Table:
         """All batches in turn; a fault kills the engine, and a new one replays the batch."""
@@ -77,38 +88,66 @@ class LocalQuery(ABC, Generic[Input]):
                     self.engine = self._new_engine()
         return self.rows()
 
-    @abstractmethod
     def step(self, number: int, batch: Input) -> None:
-        """One micro-batch."""
+        """One micro-batch: route, run every task, emit what is due, sink, commit."""
+        engine = self.engine
+        attempt = engine.begin(number)
+        engine.faults.reach("before_sink", number)
+        part = attempt.parts[0]
+        rows, instances = self._sent(batch, part.state.route)
+        results: list[pa.RecordBatch] = []
+        for instance in part.order:
+            mine = rows.filter(pa.array(instances == instance))
+            results += part.task.run(instance, batches_of(mine))
+        assert not engine.missing(attempt), "every task leaves a report"
+        results += self._emitted(attempt)
+        self.sink[number] = pa.Table.from_batches(results, self.output_schema)
+        engine.faults.reach("after_sink", number)
+        self.progress.append(engine.finish(attempt, {}).progress)
 
-    @abstractmethod
     def rows(self) -> pa.Table:
         """What the sink holds."""
+        tables = [table for _, table in sorted(self.sink.items())]
+        return pa.concat_tables([self.output_schema.empty_table(), *tables])
+
+    @property
+    @abstractmethod
+    def output_schema(self) -> pa.Schema:
+        """Of what the sink gets."""
+
+    @abstractmethod
+    def _new_operator(self) -> Any:
+        """The operator, made once."""
+
+    @abstractmethod
+    def _sent(self, batch: Input, route: Route) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The rows of a batch as tasks read them, and the instance that each goes to."""
+
+    def _new_engine(self) -> Engine:
+        engine = Engine(Storage(self.directory), (self.operator,), 2, self.drop_bad_rows)
+        engine.open()
+        return engine
+
+    def _emitted(self, attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        emits = getattr(self.operator, "emits", False)
+        emission = self.engine.emission(attempt, 0) if emits else None
+        if emission is not None:
+            for instance in range(emission.instances):
+                yield from emission.run(instance, iter(()))
 
 
 @dataclass
 class LocalJoin(LocalQuery[Batch]):
-    """Joins micro-batches of two tables whose key columns have the same names and types.
+    """Joins micro-batches of two tables whose key columns have the same names and types."""
 
-    The sink is a dictionary from batch to rows, replaced when a batch is replayed. `hash_keys` may
-    be a poor hash: the result must not depend on it.
-    """
-
-    directory: str
     on: Sequence[str]
     time: tuple[str, str]
     bounds: Bounds
     delays: Delays
     left_schema: pa.Schema
     right_schema: pa.Schema
-    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
-    hash_keys: HashFunction = spread_hash
-    limits: Limits = field(default_factory=Limits)
-    drop_bad_rows: bool = False
-    sink: dict[int, pa.Table] = field(default_factory=dict)
-    progress: list[dict[str, Any]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    def _new_operator(self) -> JoinOperator:
         self._payload = {
             LEFT: [c for c in self.left_schema.names if c not in (*self.on, self.time[0])],
             RIGHT: [c for c in self.right_schema.names if c not in (*self.on, self.time[1])],
@@ -148,48 +187,30 @@ class LocalJoin(LocalQuery[Batch]):
             },
         )
         fingerprint = {"operator": "join", "on": list(self.on)}
-        self.operator = JoinOperator(
-            layout, self.bounds, self.delays, self.policy, fingerprint, self.limits
-        )
-        self.engine = self._new_engine()
+        return JoinOperator(layout, self.bounds, self.delays, self.policy, fingerprint, self.limits)
 
-    def step(self, number: int, batch: Batch) -> None:
-        """One micro-batch: route, run every task, sink, commit."""
-        attempt = self.engine.begin(number)
-        faults = self.engine.faults
-        faults.reach("before_sink", number)
-        sent = [self._visits(side, t, attempt) for side, t in zip(SIDES, batch, strict=True)]
-        rows = pa.concat_tables(table for table, _ in sent)
+    @property
+    def output_schema(self) -> pa.Schema:
+        return pa.schema([(c.name, self._type(c)) for c in self.operator.layout.output])
+
+    def _type(self, column: OutputColumn) -> pa.DataType:
+        schema = self.left_schema if column.side == LEFT else self.right_schema
+        name = column.name if column.name in schema.names else column.name[: -len("_right")]
+        return schema.field(name).type
+
+    def _sent(self, batch: Batch, route: Route) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        sent = [self._visits(side, t, route) for side, t in zip(SIDES, batch, strict=True)]
         instances = np.concatenate([where for _, where in sent])
-        results = []
-        for instance in attempt.parts[0].order:
-            mine = rows.filter(pa.array(instances == instance))
-            results += list(attempt.parts[0].task.run(instance, batches_of(mine)))
-        names = [c.name for c in self.operator.layout.output]
-        empty = pa.table({n: pa.array([], t) for n, t in zip(names, self._types(), strict=True)})
-        self.sink[number] = pa.Table.from_batches(results) if results else empty
-        faults.reach("after_sink", number)
-        assert not self.engine.missing(attempt), "every task leaves a report"
-        self.progress.append(self.engine.finish(attempt, {}).progress)
-
-    def rows(self) -> pa.Table:
-        """What the sink holds."""
-        return pa.concat_tables(t for _, t in sorted(self.sink.items()))
-
-    def _types(self) -> Iterator[pa.DataType]:
-        for column in self.operator.layout.output:
-            schema = self.left_schema if column.side == LEFT else self.right_schema
-            name = column.name if column.name in schema.names else column.name[: -len("_right")]
-            yield schema.field(name).type
+        return pa.concat_tables(table for table, _ in sent), instances
 
     def _visits(
-        self, side: str, table: pa.Table, attempt: Attempt
+        self, side: str, table: pa.Table, route: Route
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """The rows of a side as they go to instances, replicas marked."""
         rows = self._normalise(side, table)
         hashes = rows.column(HASH).to_numpy().view(np.uint64)
         spread = spread_hash(rows.drop_columns([HASH]))
-        visits = attempt.parts[0].state.route.visits(side, hashes, spread)  # type: ignore[arg-type]
+        visits = route.visits(side, hashes, spread)  # type: ignore[arg-type]
         code = LEFT_CODE if side == LEFT else RIGHT_CODE
         codes = np.where(visits.home, code, code + REPLICA).astype(np.int8)
         sent = rows.take(pa.array(visits.row)).set_column(0, SIDE, pa.array(codes))

@@ -1,34 +1,27 @@
 """The keyed operator without Spark: the same tasks, state and commits, driven in this process."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.engine.chunks import Limits
 from skewless.engine.columns import HASH, TIME, key_name, slot_name
-from skewless.engine.engine import Attempt
 from skewless.operators.keyed.layout import INPUT
 from skewless.operators.keyed.operator import KeyedOperator, layout_of
 from skewless.operators.keyed.process import Process
 from skewless.operators.keyed.windows import Window
-from skewless.planning.hash import Hash
-from skewless.planning.policy import RoutingPolicy
+from skewless.routing.route import Route
 from skewless.state.watermark import Delays
-from skewless.testing.local import HashFunction, LocalQuery, batches_of, spread_hash
+from skewless.testing.local import LocalQuery, spread_hash
 
 
 @dataclass
 class LocalKeyed(LocalQuery[pa.Table]):
-    """Runs micro-batches of one table through a keyed operator.
+    """Runs micro-batches of one table through a keyed operator."""
 
-    The sink is a dictionary from batch to rows, replaced when a batch is replayed. `hash_keys` may
-    be a poor hash: the result must not depend on it.
-    """
-
-    directory: str
     schema: pa.Schema
     by: Sequence[str]
     time: str
@@ -36,15 +29,9 @@ class LocalKeyed(LocalQuery[pa.Table]):
     window: Window = None
     delay_us: int | None = 0
     mode: str = "append"
-    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
-    hash_keys: HashFunction = spread_hash
-    limits: Limits = field(default_factory=Limits)
-    drop_bad_rows: bool = False
-    sink: dict[int, pa.Table] = field(default_factory=dict)
-    progress: list[dict[str, Any]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.operator = KeyedOperator(
+    def _new_operator(self) -> KeyedOperator:
+        return KeyedOperator(
             layout_of(self.schema, self.by, self.time, self.process),
             self.process,
             self.window,
@@ -54,39 +41,16 @@ class LocalKeyed(LocalQuery[pa.Table]):
             self.mode,
             self.limits,
         )
-        self.engine = self._new_engine()
 
-    def step(self, number: int, batch: pa.Table) -> None:
-        """One micro-batch: route, run every task, emit what is due, sink, commit."""
-        attempt = self.engine.begin(number)
-        faults = self.engine.faults
-        faults.reach("before_sink", number)
+    @property
+    def output_schema(self) -> pa.Schema:
+        return self.operator.output_schema
+
+    def _sent(self, batch: pa.Table, route: Route) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         rows = self._normalise(batch)
         hashes = rows.column(HASH).to_numpy().view(np.uint64)
-        part = attempt.parts[0]
-        route = part.state.route
         spread = spread_hash(rows.drop_columns([HASH]))
-        instances = route.homes("left", hashes, spread)
-        results: list[pa.RecordBatch] = []
-        for instance in part.order:
-            mine = rows.filter(pa.array(instances == instance))
-            results += part.task.run(instance, batches_of(mine))
-        assert not self.engine.missing(attempt), "every task leaves a report"
-        results += self._emitted(attempt)
-        self.sink[number] = pa.Table.from_batches(results, self.operator.output_schema)
-        faults.reach("after_sink", number)
-        self.progress.append(self.engine.finish(attempt, {}).progress)
-
-    def rows(self) -> pa.Table:
-        """What the sink holds."""
-        tables = [t for _, t in sorted(self.sink.items())]
-        return pa.concat_tables([self.operator.output_schema.empty_table(), *tables])
-
-    def _emitted(self, attempt: Attempt) -> Iterator[pa.RecordBatch]:
-        emission = self.engine.emission(attempt, 0) if self.operator.emits else None
-        if emission is not None:
-            for instance in range(emission.instances):
-                yield from emission.run(instance, iter(()))
+        return rows, route.homes("left", hashes, spread)
 
     def _normalise(self, table: pa.Table) -> pa.Table:
         hashes = self.hash_keys(table.select(list(self.by))).astype(np.uint64)

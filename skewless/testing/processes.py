@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +32,26 @@ def wait_until(condition: Callable[[], T], seconds: float, what: str = "the cond
     return answer
 
 
-class ProcessTree:
+class KilledAtExit(ABC):
+    """Something with processes, of which none is left when its `with` block is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill_all()
+
+    @abstractmethod
+    def kill_all(self) -> None:
+        """SIGKILL to every process, until none is left."""
+
+
+class ProcessTree(KilledAtExit):
     """A process in a session of its own, and whatever it starts: a JVM, Python workers, executors.
 
     Leaving the `with` block kills all of them.
@@ -50,17 +70,6 @@ class ProcessTree:
                 env={**os.environ, **(env or {})},
                 start_new_session=True,
             )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.kill_all()
 
     @property
     def pid(self) -> int:

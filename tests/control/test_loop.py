@@ -71,7 +71,7 @@ def test_a_key_hotter_than_an_instance_is_split() -> None:
     key = 5 << 58
     place = int(partition_of(np.array([key], np.uint64), 8)[0])
     route = TableRoute(PartitionTable(2, (0, 1) * 4))
-    hot = HotKeyLoad(key, 40_000, 60_000, 1_000_000)
+    hot = HotKeyLoad(key, {"left": 40_000, "right": 60_000}, 1_000_000)
     loads = {p: 5_000 for p in range(8) if p != place}
     reports = [report(0, {place: 100_000}, (hot,)), report(1, loads)]
     turn = ControlLoop(Auto(instances=2)).next_round(route, Balance.initial(2), reports, ())
@@ -176,7 +176,7 @@ def keys_in(partition: int, partitions: int, count: int) -> list[int]:
 
 
 def hot(keys: list[int], rows: int) -> tuple[HotKeyLoad, ...]:
-    return tuple(HotKeyLoad(key, rows, 0, 10 * rows) for key in keys)
+    return tuple(HotKeyLoad(key, {"input": rows}, 10 * rows) for key in keys)
 
 
 def test_a_key_policy_moves_keys_out_of_one_partition() -> None:

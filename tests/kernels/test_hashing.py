@@ -1,7 +1,9 @@
-"""The hash in numpy is Spark's, bit for bit (tests/runtime/test_hashing.py asks Spark)."""
+"""The hash in numpy is Spark's, bit for bit."""
 
 import numpy as np
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from skewless.kernels.hashing import xxhash64
 
@@ -28,3 +30,17 @@ def test_smaller_numbers_are_hashed_as_four_bytes() -> None:
     for kind in (np.int32, np.int16, np.int8):
         hashes = xxhash64(np.array([0, 1, -5], kind))
         assert hashes.view(np.int64).tolist() == expected
+
+
+KINDS = {"tinyint": np.int8, "smallint": np.int16, "int": np.int32, "bigint": np.int64}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_spark_agrees(spark: SparkSession, name: str) -> None:
+    kind = KINDS[name]
+    limits = np.iinfo(kind)
+    keys = np.random.default_rng(3).integers(limits.min, limits.max, 200, kind, endpoint=True)
+    keys[:3] = limits.min, limits.max, 0
+    frame = spark.createDataFrame([(k,) for k in keys.tolist()], f"k {name}")
+    found = {row.k: row.h for row in frame.select("k", F.xxhash64("k").alias("h")).collect()}
+    assert [found[key] for key in keys.tolist()] == xxhash64(keys).view(np.int64).tolist()

@@ -1,11 +1,10 @@
-"""Heavy keys and partitions of a task are counted exactly."""
+"""Heavy keys of a task are counted exactly."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.load.counts import TaskCounts
-from skewless.routing.partitions import partition_of
 
 
 @given(
@@ -25,12 +24,12 @@ def test_counts_of_every_key_that_stands_out_are_exact(left, right, found) -> No
     matches = {h: sum(n for g, n in found if g == h) for h, _ in found}
     told = {k.hash: k for k in loads.hot_keys()}
     for key, load in told.items():
-        assert load.left_rows in (left.count(key), 0)
-        assert load.right_rows in (right.count(key), 0)
+        assert load.rows.get("left", 0) in (left.count(key), 0)
+        assert load.rows.get("right", 0) in (right.count(key), 0)
         assert load.matches in (matches.get(key, 0), 0)
     for key in range(9):
         if left.count(key) >= 2:
-            assert told[key].left_rows == left.count(key)
+            assert told[key].rows["left"] == left.count(key)
         if matches.get(key, 0) >= max(2, 0.01 * sum(matches.values())):
             assert told[key].matches == matches[key]
 
@@ -39,27 +38,6 @@ def test_only_the_keys_that_stand_out_leave_the_task() -> None:
     loads = TaskCounts(4)
     rare = np.arange(1, 10_001, dtype=np.uint64)
     hot = np.full(500, 2**63, np.uint64)
-    loads.add_rows("left", np.concatenate([rare, hot]))
+    loads.add_rows("input", np.concatenate([rare, hot]))
     (only,) = loads.hot_keys()
-    assert (only.hash, only.left_rows, only.right_rows) == (2**63, 500, 0)
-
-
-@given(
-    rows=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=60),
-    matches=st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 9)), max_size=60),
-)
-def test_partitions_have_all_rows_and_matches(rows, matches) -> None:
-    counts = TaskCounts(7)
-    counts.add_rows("left", np.sort(np.array(rows, np.uint64)))
-    matches.sort()
-    if matches:
-        hashes = np.array([h for h, _ in matches], np.uint64)
-        counts.add_matches(hashes, np.array([n for _, n in matches], np.int64))
-    told = counts.partitions()
-    for place, row_count, match_count in zip(told.partitions, told.rows, told.matches, strict=True):
-        here = partition_of(np.array(rows, np.uint64), 7) == place
-        assert row_count == here.sum()
-        hit = [partition_of(np.array([h], np.uint64), 7)[0] == place for h, _ in matches]
-        assert match_count == sum(n for (_, n), at in zip(matches, hit, strict=True) if at)
-    assert sum(told.rows) == len(rows)
-    assert sum(told.matches) == sum(n for _, n in matches)
+    assert (only.hash, only.rows) == (2**63, {"input": 500}), "by the side that has them"

@@ -44,7 +44,7 @@ REPORT = Report(
     segments=[SEGMENT, replace(SEGMENT, name="b", side="right")],
     replaced=["old"],
     partitions=PartitionLoads([1, 7], [4, 6], [0, 2**40]),
-    hot_keys=[HotKeyLoad(2**64 - 1, 5, 0, 2**40)],
+    hot_keys=[HotKeyLoad(2**64 - 1, {"left": 5}, 2**40)],
 )
 
 

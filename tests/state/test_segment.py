@@ -130,8 +130,8 @@ def test_one_stray_row_of_many_is_not_the_bulk(storage: Storage) -> None:
 def test_the_description_is_kept_as_json(storage: Storage) -> None:
     described = written(storage, run_of([ROW]))
     assert Segment.from_json(json.loads(json.dumps(described.to_json()))) == described
-    marked = segment(partitions=packed([1, 3]), mixed_keys=True, bytes=2**40)
-    assert Segment.from_json(json.loads(json.dumps(marked.to_json()))) == marked
+    large = segment(partitions=packed([1, 3]), mixed_keys=True, bytes=2**40)
+    assert Segment.from_json(json.loads(json.dumps(large.to_json()))) == large
 
 
 def failure_of(storage: Storage, described: Segment, time_column: str = "t") -> str:

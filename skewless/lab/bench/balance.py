@@ -1,26 +1,25 @@
 """`skewless bench balance`: what rebalancing gains, what it costs, and how fast it reacts."""
 
-import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from skewless.errors import bad_argument
-from skewless.lab.bench import balance_table as table
-from skewless.lab.bench import planning
+from skewless.lab.bench import choice, planning
 from skewless.lab.bench.balance_child import Order, Turn
 from skewless.lab.bench.balance_figures import batches_until_even, figures
-from skewless.lab.bench.machine import busy_share, cores, driver_memory, machine, versions
+from skewless.lab.bench.balance_table import render
+from skewless.lab.bench.machine import busy_share, cores, driver_memory
 from skewless.lab.bench.measure import Batch, disagreements
 from skewless.lab.bench.overhead import report_ms
 from skewless.lab.bench.process import OnBatch, listed
+from skewless.lab.bench.record import Record, watched
 from skewless.lab.bench.scenarios import (
     FULL,
     HOT_KEY,
@@ -33,6 +32,7 @@ from skewless.lab.bench.scenarios import (
     Contender,
     Scenario,
 )
+from skewless.lab.bench.table import duration
 from skewless.lab.bench.verdict import Target, judged
 
 CHILD = (sys.executable, "-m", "skewless.lab.bench.balance_child")
@@ -88,22 +88,12 @@ def run(
     >>> run(scenarios=["straggler"], json_path=None, quick=True)  # doctest: +SKIP
     """
     console = console or Console(highlight=False)
-    if scenarios is not None and (unknown := set(scenarios) - set(SCENARIOS)):
-        raise bad_argument("scenario", ", ".join(sorted(unknown)), ", ".join(SCENARIOS))
-    began = time.monotonic()
-    result: dict[str, Any] = {
-        "benchmark": "balance",
-        "quick": quick,
-        "versions": versions(),
-        "machine": machine(),
-        "driver_memory": driver_memory(),
-        "scenarios": {},
-        "errors": [],
-    }
+    selected = choice.chosen("scenario", scenarios, SCENARIOS)
+    record = Record(
+        "balance", "scenarios", quick=quick, json_path=json_path, render=render, console=console
+    )
     on_spark = {scenario.name: scenario for scenario in (QUICK if quick else FULL)}
-    for name in SCENARIOS:
-        if scenarios is not None and name not in scenarios:
-            continue
+    for name in selected:
         if name in on_spark:
             with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
                 outcome = _Bench(on_spark[name], Path(folder), measure, busy, console).run()
@@ -112,13 +102,8 @@ def run(
         else:
             outcome = _simulate(quick=quick)
         outcome["targets"] = judged(TARGETS[name], outcome["values"], quick=quick)
-        console.print(table.render(outcome), "")
-        result["scenarios"][name] = outcome
-        result["errors"] += [f"{name}: {error}" for error in outcome["errors"]]
-        result["seconds"] = round(time.monotonic() - began, 1)
-        if json_path is not None:  # after every scenario: a long run may be broken off
-            json_path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return result
+        record.add(name, outcome)
+    return record.saved()
 
 
 class _Bench:
@@ -194,24 +179,14 @@ class _Bench:
                 checkpoint=f"{checkpoint}/c",
                 driver_memory=driver_memory(),
             )
-            turns, error = self._watched(name, order)
+            measure = partial(self._measure, order)
+            turns, error = watched(self._console, name, scenario.batches, measure)
         if error is None:
             seconds = figures(turns, scenario.warm_up)["seconds"]
-            self._console.print(f"{name}: {table.duration(seconds)} s per batch", soft_wrap=True)
+            self._console.print(f"{name}: {duration(seconds)} s per batch", soft_wrap=True)
         else:
             self._console.print(f"{name}: failed", soft_wrap=True)
         return turns, error
-
-    def _watched(self, name: str, order: Order) -> Heard:
-        """With a bar on a terminal; elsewhere the line that follows is all."""
-        if not self._console.is_terminal:
-            return self._measure(order, lambda done: None)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._console, transient=True
-        ) as progress:
-            bar = progress.add_task(name, total=self._scenario.batches)
-            return self._measure(order, lambda done: progress.update(bar, completed=done))
 
 
 def values_of(scenario: Scenario, runs: Sequence[dict[str, Any]]) -> dict[str, float]:

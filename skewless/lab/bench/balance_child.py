@@ -5,21 +5,16 @@ as batches are done; `end`, with the record of all of them.
 """
 
 import json
-import os
-import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from skewless.lab.bench.child import POLL_S, has_rows
 from skewless.lab.bench.engines import SCHEMA
+from skewless.lab.bench.pipe import Emit, answer, follow, session, settings, to_nowhere
 from skewless.lab.bench.scenarios import Contender
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Emit = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -112,11 +107,7 @@ def measure(order: Order, emit: Emit) -> None:
     """Join the files under the policy, on a session of its own."""
     import skewless as sk
 
-    settings = {
-        "spark.driver.memory": order.driver_memory,
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    }
-    spark = sk.session(master=f"local[{order.cores}, 4]", app_name="bench", config=settings)
+    spark = session(order.cores, settings(order.driver_memory))
     left, right = (
         spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder)
         for folder in (order.left, order.right)
@@ -126,29 +117,10 @@ def measure(order: Order, emit: Emit) -> None:
     matches = sk.join(left, right, on="k", time="ts", within=window, balance=policy)
     if order.refines:
         matches = matches.transform(near)
-    writer = matches.writeStream.format("noop").option("checkpointLocation", order.checkpoint)
-    query = writer.trigger(availableNow=True).start()
-    try:
-        while not query.awaitTermination(POLL_S):
-            last = query.lastProgress
-            if last is not None and has_rows(last):
-                emit({"event": "batch", "done": last["batchId"] + 1})
-        turns = [turn_of(p) for p in query.recentProgress if has_rows(p)]
-    finally:
-        query.stop()
+    turns = [turn_of(p) for p in follow(to_nowhere(matches, order.checkpoint), emit)]
     emit({"event": "end", "turns": [asdict(turn) for turn in turns]})
     spark.stop()
 
 
-def main() -> None:
-    order = Order.from_json(sys.stdin.readline())
-    with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:
-
-        def emit(event: dict[str, Any]) -> None:
-            pipe.write(json.dumps(event) + "\n")
-
-        measure(order, emit)
-
-
 if __name__ == "__main__":
-    main()
+    answer(Order.from_json, measure)

@@ -5,8 +5,6 @@ Spark is up; `batch`, as batches are done; `end`, with the record of all of them
 """
 
 import json
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -15,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 from skewless.lab.bench import with_flink, with_pathway
 from skewless.lab.bench.engines import ENGINES, Replay, session_settings
 from skewless.lab.bench.measure import Batch
+from skewless.lab.bench.pipe import Emit, answer, follow, session
 from skewless.lab.bench.verdict import FLOOR
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-POLL_S = 0.5
 LEAST_BATCHES = 2  # the first is left out
-
-Emit = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,12 @@ class Job:
     budget_s: float  # the query is stopped after this time, once it has done `LEAST_BATCHES`
     driver_memory: str
 
+    def is_up(self, clock: Callable[[], float] = time.monotonic) -> Callable[[int], bool]:
+        """Whether the time is up that begins now, once so many batches are done."""
+        began = clock()
+        least = min(self.batches, LEAST_BATCHES)
+        return lambda done: done >= least and clock() - began > self.budget_s
+
     def as_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -46,54 +48,35 @@ class Job:
         return Job(**{**fields, "replay": Replay(**fields["replay"])})
 
 
-def batch_of(progress: Any, *, joins: bool = True) -> Batch:
-    """A record of Spark's progress as the figures that are kept of it."""
+def batch_of(progress: Any, *, counts: bool = True) -> Batch:
+    """A record of Spark's progress as the figures that are kept of it.
+
+    Of Spark's operators `matches` are the rows that they gave, if that `counts`; of Skewless, the
+    pairs of its join.
+    """
     seconds = progress["durationMs"]["addBatch"] / 1e3
     number, rows = progress["batchId"], progress["numInputRows"]
     own = progress.get("skewless")
     if own is None:
-        matches = progress["sink"]["numOutputRows"] if joins else None
+        matches = progress["sink"]["numOutputRows"] if counts else None
         return Batch(number, seconds, rows, matches=matches)
-    join = own["operators"][0]
+    operator = own["operators"][0]
+    stored = operator["state"]["rows"]
     return Batch(
         number,
         seconds,
         rows,
-        matches=join["matches"],
-        state_rows=sum(join["state"]["rows"].values()),
-        state_bytes=join["state"]["bytes"],
-        peak_memory_bytes=join["peakMemoryBytes"],
+        matches=operator["matches"],
+        state_rows=sum(stored.values()) if isinstance(stored, dict) else stored,
+        state_bytes=operator["state"]["bytes"],
+        peak_memory_bytes=operator["peakMemoryBytes"],
     )
-
-
-def has_rows(progress: Any) -> bool:
-    """Whether this record is of a batch with data: Spark's join ends with one that only evicts."""
-    return bool(progress["numInputRows"]) and "addBatch" in progress["durationMs"]
-
-
-def follow(query: Any, job: Job, emit: Emit, clock: Callable[[], float] = time.monotonic) -> None:
-    """Wait for the query, telling which batch it is at, and stop it when its time is up."""
-    began = clock()
-    told = 0
-    while not query.awaitTermination(POLL_S):
-        # One record: all of them in every round would take time from what is measured.
-        last = query.lastProgress
-        if last is None or not has_rows(last):
-            continue
-        done = last["batchId"] + 1
-        if done > told:
-            told = done
-            emit({"event": "batch", "done": done})
-        if done >= min(job.batches, LEAST_BATCHES) and clock() - began > job.budget_s:
-            return
 
 
 def ready(job: Job, own: Mapping[str, str], emit: Emit) -> "SparkSession":
     """The session of this process, with an engine's own settings; told when it is up."""
-    import skewless as sk
-
     settings = session_settings(own, job.replay.cores, job.driver_memory)
-    spark = sk.session(master=f"local[{job.replay.cores}, 4]", app_name="bench", config=settings)
+    spark = session(job.replay.cores, settings)
     jvm = spark.sparkContext._jvm
     assert jvm is not None, "the session is local"
     java = jvm.java.lang.System.getProperty("java.version")
@@ -101,20 +84,27 @@ def ready(job: Job, own: Mapping[str, str], emit: Emit) -> "SparkSession":
     return spark
 
 
-def measure(job: Job, emit: Emit) -> None:
-    """Run the engine on a session of its own."""
-    engine = ENGINES[job.engine]
-    assert engine.start is not None, "runs on Spark"
-    spark = ready(job, engine.settings, emit)
-    query = engine.start(spark, job.replay)
-    try:
-        follow(query, job, emit)
-        done = [p for p in query.recentProgress if has_rows(p)]
-    finally:
-        query.stop()
-    records = [batch_of(progress, joins=job.engine != FLOOR) for progress in done]
+def measure_query(
+    job: Job,
+    emit: Emit,
+    start: Callable[["SparkSession", Replay], Any],
+    settings: Mapping[str, str],
+    *,
+    counts: bool = True,
+) -> None:
+    """Run a query on a session of its own."""
+    spark = ready(job, settings, emit)
+    query = start(spark, job.replay)
+    records = [batch_of(p, counts=counts) for p in follow(query, emit, job.is_up())]
     emit({"event": "end", "batches": [asdict(batch) for batch in records]})
     spark.stop()
+
+
+def measure(job: Job, emit: Emit) -> None:
+    """Run the engine, which is on Spark."""
+    engine = ENGINES[job.engine]
+    assert engine.start is not None, "runs on Spark"
+    measure_query(job, emit, engine.start, engine.settings, counts=job.engine != FLOOR)
 
 
 def measure_pathway(job: Job, emit: Emit) -> None:
@@ -139,13 +129,7 @@ ELSEWHERE = {with_flink.NAME: measure_flink, with_pathway.NAME: measure_pathway}
 
 
 def main() -> None:
-    job = Job.from_json(sys.stdin.readline())
-    with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:
-
-        def emit(event: dict[str, Any]) -> None:
-            pipe.write(json.dumps(event) + "\n")
-
-        ELSEWHERE.get(job.engine, measure)(job, emit)
+    answer(Job.from_json, lambda job, emit: ELSEWHERE.get(job.engine, measure)(job, emit))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import bad_argument
-from skewless.lab.bench import with_flink, with_pathway
+from skewless.lab.bench import choice, with_flink, with_pathway
+from skewless.lab.bench.pipe import settings, to_nowhere
 from skewless.lab.bench.verdict import FLOOR, SKEWLESS
 
 if TYPE_CHECKING:
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "k long, ts timestamp, v long"
-_STATE_STORE = "spark.sql.streaming.stateStore"
 _JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+_STATE_STORE = "spark.sql.streaming.stateStore"
 _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+IN_MEMORY = {f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.HDFSBackedStateStoreProvider"}
 # Meant to save RocksDB work: a log of changes instead of whole snapshots in every commit, and
 # no look-up before every write only to keep the number of rows.
-_ROCKSDB = {
+ROCKSDB = {
     f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
@@ -54,22 +55,11 @@ class Engine:
 
 def session_settings(own: Mapping[str, str], cores: int, driver_memory: str) -> dict[str, str]:
     """The settings of an engine's session, beside those of `sk.session` that all share."""
-    return {
-        "spark.driver.memory": driver_memory,
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-        **own,
-    }
+    return {**settings(driver_memory), "spark.sql.shuffle.partitions": str(cores), **own}
 
 
 def _read(spark: "SparkSession", folder: str) -> "DataFrame":
     return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(folder)
-
-
-def _start(stream: Any, replay: Replay) -> Any:
-    """Into the sink that takes everything and keeps nothing; a skewless stream or a DataFrame."""
-    writer = stream.writeStream.format("noop").option("checkpointLocation", replay.checkpoint)
-    return writer.trigger(availableNow=True).start()
 
 
 def _skewless(spark: "SparkSession", replay: Replay) -> Any:
@@ -83,7 +73,7 @@ def _skewless(spark: "SparkSession", replay: Replay) -> Any:
         within=timedelta(seconds=replay.within_s),
         balance=sk.Hash(replay.cores),
     )
-    return _start(matches, replay)
+    return to_nowhere(matches, replay.checkpoint)
 
 
 def _spark_join(spark: "SparkSession", replay: Replay) -> Any:
@@ -96,7 +86,7 @@ def _spark_join(spark: "SparkSession", replay: Replay) -> Any:
     matches = left.join(right, F.expr(condition)).select(
         "l.k", "l.ts", "l.v", F.col("r.ts").alias("ts_right"), F.col("r.v").alias("v_right")
     )
-    return _start(matches, replay)
+    return to_nowhere(matches, replay.checkpoint)
 
 
 def _floor(spark: "SparkSession", replay: Replay) -> Any:
@@ -105,7 +95,7 @@ def _floor(spark: "SparkSession", replay: Replay) -> Any:
     both = _read(spark, replay.left).union(_read(spark, replay.right))
     instance = F.pmod(F.xxhash64("k"), F.lit(replay.cores)).cast("int")
     counted = both.repartitionById(replay.cores, instance).mapInArrow(_count, "rows long")
-    return _start(counted, replay)
+    return to_nowhere(counted, replay.checkpoint)
 
 
 def _count(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
@@ -115,35 +105,23 @@ def _count(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
     yield pa.RecordBatch.from_pydict({"rows": [rows]})
 
 
+def _spark(name: str, title: str, settings: dict[str, str]) -> Engine:
+    """Spark's own join in one of its configurations."""
+    return Engine(name, title, _spark_join, is_spark_join=True, is_slow=True, settings=settings)
+
+
 ENGINES = {
     engine.name: engine
     for engine in (
         Engine(SKEWLESS, "Skewless", _skewless),
-        Engine(
-            "spark-memory",
-            "Spark, in-memory store",
-            _spark_join,
-            is_spark_join=True,
-            is_slow=True,
-            settings={
-                f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.HDFSBackedStateStoreProvider"
-            },
-        ),
-        Engine(
-            "spark-rocksdb2",
-            "Spark, RocksDB, join state format 2",
-            _spark_join,
-            is_spark_join=True,
-            is_slow=True,
-            settings={**_ROCKSDB, _JOIN_FORMAT: "2"},
-        ),
-        Engine(
-            "spark-rocksdb4",
-            "Spark, RocksDB, join state format 4",
-            _spark_join,
-            is_spark_join=True,
-            is_slow=True,
-            settings={**_ROCKSDB, _JOIN_FORMAT: "4"},
+        _spark("spark-memory", "Spark, in-memory store", IN_MEMORY),
+        *(
+            _spark(
+                f"spark-rocksdb{version}",
+                f"Spark, RocksDB, join state format {version}",
+                {**ROCKSDB, _JOIN_FORMAT: version},
+            )
+            for version in ("2", "4")
         ),
         Engine(
             FLOOR,
@@ -164,6 +142,4 @@ ENGINES = {
 
 def chosen(names: list[str] | None) -> list[Engine]:
     """The engines of these names, all of them for None, in the order in which they are run."""
-    if names is not None and (unknown := set(names) - set(ENGINES)):
-        raise bad_argument("engine", ", ".join(sorted(unknown)), f"{', '.join(ENGINES)}")
-    return [engine for engine in ENGINES.values() if names is None or engine.name in names]
+    return [ENGINES[name] for name in choice.chosen("engine", names, list(ENGINES))]

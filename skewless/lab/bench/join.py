@@ -1,22 +1,22 @@
 """`skewless bench join`: one command that measures the stream join and writes the tables."""
 
-import json
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from skewless.errors import bad_argument
-from skewless.lab.bench import table, with_flink, with_pathway
+from skewless.lab.bench import choice, with_flink, with_pathway
 from skewless.lab.bench.child import Job
 from skewless.lab.bench.engines import Engine, Replay, chosen
-from skewless.lab.bench.machine import cores, driver_memory, machine, versions
+from skewless.lab.bench.join_table import render
+from skewless.lab.bench.machine import cores, driver_memory
 from skewless.lab.bench.measure import disagreements, figures, wrong_rows
 from skewless.lab.bench.process import OnBatch, Outcome, measure
+from skewless.lab.bench.record import Record, watched
+from skewless.lab.bench.table import duration
 from skewless.lab.bench.verdict import SKEWLESS, best_spark, ratios, verdicts, window_ratios
 from skewless.lab.bench.workloads import FULL, QUICK, SLOW_BUDGET_S, Files, Workload, generate
 
@@ -41,34 +41,31 @@ def run(
     >>> run(workloads=["empty"], engines=None, json_path=None, quick=True)  # doctest: +SKIP
     """
     console = console or Console(highlight=False)
-    selected = _workloads(workloads, QUICK if quick else FULL)
+    available = {workload.name: workload for workload in (QUICK if quick else FULL)}
+    selected = choice.chosen("workload", workloads, list(available))
     contenders = chosen(engines)
     heap = driver_memory()
-    began = time.monotonic()
-    result: dict[str, Any] = {
-        "benchmark": "join",
-        "quick": quick,
-        "versions": versions(*(m.PACKAGE for m in (with_flink, with_pathway) if m.installed())),
-        "machine": machine(),
-        "driver_memory": heap,
-        "workloads": {},
-        "errors": [],
-    }
-    for workload in selected:
+    record = Record(
+        "join",
+        "workloads",
+        quick=quick,
+        json_path=json_path,
+        render=render,
+        console=console,
+        packages=tuple(m.PACKAGE for m in (with_flink, with_pathway) if m.installed()),
+    )
+    for workload in (available[name] for name in selected):
         competing = [engine for engine in contenders if _takes_part(engine, workload)]
         if not competing:
             continue
         with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
             bench = _Bench(workload, Path(folder), cores(), heap, measure, console)
             outcome = bench.run(competing, quick=quick)
-        console.print(table.render(outcome), "")
-        result["workloads"][workload.name] = outcome
-        result["errors"] += [f"{workload.name}: {error}" for error in outcome["errors"]]
-        java = [r["java"] for r in outcome["runs"] if r["java"]]
-        result["versions"].update({"java": java[0]} if java else {})
-        _save(json_path, result, began)  # after every workload: a long run may be broken off
-    _save(json_path, result, began)
-    return result
+        java = next((run["java"] for run in outcome["runs"] if run["java"]), None)
+        if java is not None:
+            record.add_version("java", java)
+        record.add(workload.name, outcome)
+    return record.saved()
 
 
 class _Bench:
@@ -134,7 +131,7 @@ class _Bench:
 
     def _one(self, engine: Engine, window_s: float, files: Files) -> dict[str, Any]:
         workload = self._workload
-        length = workload.slow if engine.is_slow else workload.length
+        length = workload.length.of(is_slow=engine.is_slow)
         name = f"{workload.name}: {engine.title}"
         if len(workload.windows_s) > 1:
             name += f", window ±{window_s:g} s"
@@ -151,13 +148,11 @@ class _Bench:
                 budget_s=SLOW_BUDGET_S if engine.is_slow else BUDGET_S,
                 driver_memory=self._driver_memory,
             )
-            outcome = self._watched(name, job)
+            outcome = watched(self._console, name, job.batches, partial(self._measure, job))
         wrong = outcome.error or wrong_rows(outcome.batches, workload.rows_per_batch)
         computed = figures(outcome.batches, length.warm_up)
         said = (
-            "failed"
-            if wrong or computed is None
-            else f"{table.duration(computed.seconds)} s per batch"
+            "failed" if wrong or computed is None else f"{duration(computed.seconds)} s per batch"
         )
         self._console.print(f"{name}: {said}", soft_wrap=True)
         return {
@@ -172,32 +167,8 @@ class _Bench:
             "computed": computed,
         }
 
-    def _watched(self, name: str, job: Job) -> Outcome:
-        """With a bar on a terminal; elsewhere the line that follows is all."""
-        if not self._console.is_terminal:
-            return self._measure(job, lambda done: None)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._console, transient=True
-        ) as progress:
-            bar = progress.add_task(name, total=job.batches)
-            return self._measure(job, lambda done: progress.update(bar, completed=done))
-
-
-def _workloads(names: list[str] | None, available: Sequence[Workload]) -> list[Workload]:
-    known = [workload.name for workload in available]
-    if names is not None and (unknown := set(names) - set(known)):
-        raise bad_argument("workload", ", ".join(sorted(unknown)), ", ".join(known))
-    return [workload for workload in available if names is None or workload.name in names]
-
 
 def _takes_part(engine: Engine, workload: Workload) -> bool:
     if engine.start is None:
         return workload.replayed_elsewhere
     return engine.name == SKEWLESS or not workload.only_skewless
-
-
-def _save(json_path: Path | None, result: dict[str, Any], began: float) -> None:
-    result["seconds"] = round(time.monotonic() - began, 1)
-    if json_path is not None:
-        json_path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

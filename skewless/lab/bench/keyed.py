@@ -1,10 +1,7 @@
 """`skewless bench keyed`: state per key beside Spark's own, and what the key table gains."""
 
-import json
-import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,22 +10,21 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from skewless.errors import bad_argument
-from skewless.lab.bench import keyed_table as table
-from skewless.lab.bench import keyplanning
+from skewless.lab.bench import choice, keyplanning
 from skewless.lab.bench import process as processes
 from skewless.lab.bench.child import Job
 from skewless.lab.bench.engines import Replay
 from skewless.lab.bench.keyed_engines import HASH, MIXED, Engine, chosen
+from skewless.lab.bench.keyed_table import render
 from skewless.lab.bench.keyed_workloads import COUNT, FULL, QUICK, SELF_JOIN, WORDS, Workload
-from skewless.lab.bench.machine import busy_share, cores, driver_memory, machine, versions
+from skewless.lab.bench.machine import busy_share, cores, driver_memory
 from skewless.lab.bench.measure import Figures, disagreements, figures, wrong_rows
 from skewless.lab.bench.process import OnBatch, Outcome
+from skewless.lab.bench.record import Record, watched
 from skewless.lab.bench.table import duration
 from skewless.lab.bench.verdict import SKEWLESS, Target, best_spark, judged
-from skewless.lab.bench.workloads import SLOW_BUDGET_S, Length
+from skewless.lab.bench.workloads import SLOW_BUDGET_S, Length, first
 
 CHILD = (sys.executable, "-m", "skewless.lab.bench.keyed_child")
 BUDGET_S = 900.0
@@ -64,24 +60,14 @@ def run(
     >>> run(workloads=["words"], engines=None, json_path=None, quick=True)  # doctest: +SKIP
     """
     console = console or Console(highlight=False)
-    if workloads is not None and (unknown := set(workloads) - set(WORKLOADS)):
-        raise bad_argument("workload", ", ".join(sorted(unknown)), ", ".join(WORKLOADS))
+    selected = choice.chosen("workload", workloads, WORKLOADS)
     contenders = chosen(engines)
     measure = measure or partial(processes.measure, command=CHILD)
     on_spark = {workload.name: workload for workload in (QUICK if quick else FULL)}
-    began = time.monotonic()
-    result: dict[str, Any] = {
-        "benchmark": "keyed",
-        "quick": quick,
-        "versions": versions(),
-        "machine": machine(),
-        "driver_memory": driver_memory(),
-        "workloads": {},
-        "errors": [],
-    }
-    for name in WORKLOADS:
-        if workloads is not None and name not in workloads:
-            continue
+    record = Record(
+        "keyed", "workloads", quick=quick, json_path=json_path, render=render, console=console
+    )
+    for name in selected:
         if name == PLANNING:
             outcome = _plan(console, quick=quick)
         else:
@@ -94,13 +80,8 @@ def run(
                 outcome = bench.run(competing)
             outcome["left_out"] = {e.name: e.needs for e in entered if not e.is_installed}
         outcome["targets"] = judged(TARGETS[name], outcome["values"], quick=quick)
-        console.print(table.render(outcome), "")
-        result["workloads"][name] = outcome
-        result["errors"] += [f"{name}: {error}" for error in outcome["errors"]]
-        result["seconds"] = round(time.monotonic() - began, 1)
-        if json_path is not None:  # after every workload: a long run may be broken off
-            json_path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return result
+        record.add(name, outcome)
+    return record.saved()
 
 
 class _Bench:
@@ -149,7 +130,7 @@ class _Bench:
         }
 
     def _length(self, engine: Engine) -> Length:
-        return self._workload.slow if engine.is_slow else self._workload.length
+        return self._workload.length.of(is_slow=engine.is_slow)
 
     def _record(self, engine: Engine, heard: Outcome, found: Figures | None) -> dict[str, Any]:
         return {
@@ -176,7 +157,7 @@ class _Bench:
         workload = self._workload
         length = self._length(engine)
         name = f"{workload.name}: {engine.title}"
-        some = _first(files, length.batches, self._folder / f"first-{length.batches}")
+        some = first(files, length.batches, self._folder / f"first-{length.batches}")
         with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
             replay = Replay(
                 str(some), str(some), workload.window_s or 0.0, cores(), f"{checkpoint}/c"
@@ -189,31 +170,11 @@ class _Bench:
                 budget_s=SLOW_BUDGET_S if engine.is_slow else BUDGET_S,
                 driver_memory=driver_memory(),
             )
-            outcome = self._watched(name, job)
+            outcome = watched(self._console, name, job.batches, partial(self._measure, job))
         found = figures(outcome.batches, length.warm_up)
         said = "failed" if found is None else f"{duration(found.seconds)} s per batch"
         self._console.print(f"{name}: {said}", soft_wrap=True)
         return outcome
-
-    def _watched(self, name: str, job: Job) -> Outcome:
-        """With a bar on a terminal; elsewhere the line that follows is all."""
-        if not self._console.is_terminal:
-            return self._measure(job, lambda done: None)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._console, transient=True
-        ) as progress:
-            bar = progress.add_task(name, total=job.batches)
-            return self._measure(job, lambda done: progress.update(bar, completed=done))
-
-
-def _first(files: Path, count: int, folder: Path) -> Path:
-    """The same files, only the first of them, as links."""
-    if not folder.exists():
-        folder.mkdir()
-        for file in sorted(files.iterdir())[:count]:
-            os.link(file, folder / file.name)
-    return folder
 
 
 def values_of(done: dict[str, Figures], best: str | None) -> dict[str, float]:

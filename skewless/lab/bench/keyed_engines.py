@@ -9,9 +9,10 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import bad_argument
-from skewless.lab.bench.engines import Replay
+from skewless.lab.bench import choice
+from skewless.lab.bench.engines import IN_MEMORY, ROCKSDB, Replay
 from skewless.lab.bench.keyed_workloads import COUNT, INSTANCES, SELF_JOIN, WORDS
+from skewless.lab.bench.pipe import to_nowhere
 from skewless.lab.bench.verdict import SKEWLESS
 
 if TYPE_CHECKING:
@@ -24,15 +25,7 @@ WORD_SCHEMA = "word string, at timestamp"
 TRADE_SCHEMA = "symbol long, at timestamp, shares long"
 RUNNING_SCHEMA = "word string, n long, last timestamp"
 HASH, MIXED = "hash", "mixed"
-_STATE_STORE = "spark.sql.streaming.stateStore"
-_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
-_MEMORY = {f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.HDFSBackedStateStoreProvider"}
-# Set to save RocksDB work, as in the benchmark of the join.
-_ROCKSDB = {
-    f"{_STATE_STORE}.providerClass": f"{_PROVIDERS}.RocksDBStateStoreProvider",
-    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
-}
+STORES = (("memory", "in-memory store", IN_MEMORY), ("rocksdb", "RocksDB", ROCKSDB))
 
 
 @dataclass(frozen=True)
@@ -62,11 +55,7 @@ class Engine:
 
     def start(self, spark: "SparkSession", replay: Replay) -> Any:
         """A query that ends when all files are done."""
-        writer = self.stream(spark, replay).writeStream.format("noop")
-        if self.mode is not None:
-            writer = writer.outputMode(self.mode)
-        writer = writer.option("checkpointLocation", replay.checkpoint)
-        return writer.trigger(availableNow=True).start()
+        return to_nowhere(self.stream(spark, replay), replay.checkpoint, self.mode)
 
 
 def _read(spark: "SparkSession", replay: Replay, schema: str) -> "DataFrame":
@@ -223,25 +212,18 @@ ENGINES = {
     engine.key: engine
     for engine in (
         Engine(WORDS, SKEWLESS, "Skewless, a function on Arrow tables", _skewless_words),
-        Engine(
-            WORDS,
-            "apply-memory",
-            "applyInPandasWithState, in-memory store",
-            _apply_in_pandas,
-            mode="update",
-            is_sparks=True,
-            is_slow=True,
-            settings=_MEMORY,
-        ),
-        Engine(
-            WORDS,
-            "apply-rocksdb",
-            "applyInPandasWithState, RocksDB",
-            _apply_in_pandas,
-            mode="update",
-            is_sparks=True,
-            is_slow=True,
-            settings=_ROCKSDB,
+        *(
+            Engine(
+                WORDS,
+                f"apply-{store}",
+                f"applyInPandasWithState, {title}",
+                _apply_in_pandas,
+                mode="update",
+                is_sparks=True,
+                is_slow=True,
+                settings=settings,
+            )
+            for store, title, settings in STORES
         ),
         Engine(
             WORDS,
@@ -252,26 +234,20 @@ ENGINES = {
             is_sparks=True,
             is_slow=True,
             needs="google.protobuf",
-            settings=_ROCKSDB,  # the only store that it works with
+            settings=ROCKSDB,  # the only store that it works with
         ),
         Engine(COUNT, SKEWLESS, "Skewless, sk.Count()", _skewless_count),
-        Engine(
-            COUNT,
-            "spark-memory",
-            "Spark, in-memory store",
-            _spark_count,
-            mode="append",
-            is_sparks=True,
-            settings=_MEMORY,
-        ),
-        Engine(
-            COUNT,
-            "spark-rocksdb",
-            "Spark, RocksDB",
-            _spark_count,
-            mode="append",
-            is_sparks=True,
-            settings=_ROCKSDB,
+        *(
+            Engine(
+                COUNT,
+                f"spark-{store}",
+                f"Spark, {title}",
+                _spark_count,
+                mode="append",
+                is_sparks=True,
+                settings=settings,
+            )
+            for store, title, settings in STORES
         ),
         Engine(SELF_JOIN, HASH, "Skewless, sk.Hash", _self_join("Hash")),
         Engine(SELF_JOIN, MIXED, "Skewless, sk.Mixed", _self_join("Mixed")),
@@ -281,8 +257,6 @@ ENGINES = {
 
 def chosen(names: list[str] | None) -> list[Engine]:
     """The engines of these names, all of them for None, in the order in which they are run."""
-    known = {engine.name for engine in ENGINES.values()}
-    if names is not None and (unknown := set(names) - known):
-        takes = ", ".join(dict.fromkeys(engine.name for engine in ENGINES.values()))
-        raise bad_argument("engine", ", ".join(sorted(unknown)), takes)
-    return [engine for engine in ENGINES.values() if names is None or engine.name in names]
+    known = dict.fromkeys(engine.name for engine in ENGINES.values())
+    wanted = choice.chosen("engine", names, list(known))
+    return [engine for engine in ENGINES.values() if engine.name in wanted]

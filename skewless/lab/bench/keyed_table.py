@@ -2,13 +2,22 @@
 
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skewless.lab.bench.balance_table import QUIET
-from skewless.lab.bench.table import duration, measured, memory, number, times
+from skewless.lab.bench.table import (
+    busy_remarks,
+    duration,
+    error_remarks,
+    failed,
+    measured,
+    memory,
+    narrow,
+    number,
+    times,
+    verdict_remarks,
+)
 
 
 def render(outcome: dict[str, Any]) -> RenderableType:
@@ -17,17 +26,8 @@ def render(outcome: dict[str, Any]) -> RenderableType:
     return Group(Text(outcome["title"], style="bold"), *tables, *_remarks(outcome))
 
 
-def _table(first: str, *others: str) -> Table:
-    # Narrow enough for a terminal of 80 columns.
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(first, no_wrap=True)
-    for title in others:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
-
-
 def _runs(outcome: dict[str, Any]) -> Table:
-    table = _table("engine", "s/batch", "rows/s", "given/s", "faster", "batches")
+    table = narrow("engine", "s/batch", "rows/s", "given/s", "faster", "batches")
     base = next(
         (r["figures"]["seconds"] for r in outcome["runs"] if r["engine"] == outcome["best"]), None
     )
@@ -35,7 +35,7 @@ def _runs(outcome: dict[str, Any]) -> Table:
         name = f"{run['engine']}, best" if run["engine"] == outcome["best"] else run["engine"]
         figures = run["figures"]
         if run["error"] or figures is None:
-            table.add_row(name, Text("failed", style="bold red"))
+            table.add_row(name, failed())
             continue
         seconds = figures["seconds"]
         table.add_row(
@@ -50,7 +50,7 @@ def _runs(outcome: dict[str, Any]) -> Table:
 
 
 def _planners(outcome: dict[str, Any]) -> Table:
-    table = _table("planner", "R", "ms", "θ before", "θ after", "load error", "moved", "table")
+    table = narrow("planner", "R", "ms", "θ before", "θ after", "load error", "moved", "table")
     for row in outcome["times"]:
         error = row["load_error"]
         table.add_row(
@@ -67,7 +67,7 @@ def _planners(outcome: dict[str, Any]) -> Table:
 
 
 def _migration(outcome: dict[str, Any]) -> Table:
-    table = _table("migration", "window", "moved", "θ after", "largest table")
+    table = narrow("migration", "window", "moved", "θ after", "largest table")
     for row in outcome["migration"]:
         table.add_row(
             row["planner"],
@@ -90,26 +90,9 @@ def _remarks(outcome: dict[str, Any]) -> list[Text]:
                     f"a worker's peak is {memory(figures['peak_memory_bytes'])}"
                 )
             )
-    busy = outcome.get("busy_with_other_work", 0.0)
-    if busy > QUIET:
-        lines.append(
-            Text(
-                f"the machine was up to {busy:.0%} busy with other work: these figures are not "
-                "to be trusted",
-                style="bold yellow",
-            )
-        )
+    lines += busy_remarks(outcome.get("busy_with_other_work", 0.0))
     for name, needs in outcome.get("left_out", {}).items():
         line = f"{name} is left out: it needs {needs}, which is not installed"
         lines.append(Text(line, style="bold yellow"))
-    for verdict in outcome["targets"]:
-        value = verdict["value"]
-        word, style = {
-            True: ("reached", "green"),
-            False: ("not reached", "bold red"),
-            None: ("not judged", "yellow"),
-        }[verdict["reached"]]
-        shown = "not measured" if value is None else times(value)
-        lines.append(Text(f"{verdict['target']}: {shown}, {word}", style=style))
-    lines += [Text(f"ERROR: {error}", style="bold red") for error in outcome["errors"]]
-    return lines
+    lines += verdict_remarks(outcome, {}, otherwise=times)
+    return lines + error_remarks(outcome)

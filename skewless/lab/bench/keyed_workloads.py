@@ -1,7 +1,7 @@
 """What the benchmark of keyed state replays: words and trades, one parquet file per batch."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from skewless.lab.bench.scenarios import CANDIDATES, keys_at
 from skewless.lab.bench.workloads import SEED, Length
-from skewless.lab.workloads.streams import START_US, TIMESTAMP, write_table
+from skewless.lab.workloads.streams import START_US, TIMESTAMP, write_stream
 from skewless.lab.workloads.words import Words
 
 WORDS, COUNT, SELF_JOIN = "words", "count", "selfjoin"
@@ -30,11 +30,6 @@ class Workload:
     rows_per_second: float  # of event time
     window_s: float | None  # None: one group per key
     length: Length
-    slow: Length  # for engines that take long
-
-    @property
-    def batches(self) -> int:
-        return max(self.length.batches, self.slow.batches)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, for the record."""
@@ -47,12 +42,7 @@ class Workload:
 
     def generate(self, folder: Path) -> Path:
         """Write the batches; equal workloads give equal files."""
-        folder.mkdir(parents=True)
-        for number, table in enumerate(self.tables(self, np.random.default_rng(SEED))):
-            # The file source takes files in the order of their modification times.
-            path = folder / f"batch-{number:06d}.parquet"
-            write_table(table, path, modified_s=START_US / 1e6 + number)
-        return folder
+        return write_stream(folder, self.tables(self, np.random.default_rng(SEED)))
 
 
 def words(vocabulary: int) -> Callable[[Workload, np.random.Generator], Iterator[pa.Table]]:
@@ -60,7 +50,7 @@ def words(vocabulary: int) -> Callable[[Workload, np.random.Generator], Iterator
 
     def tables(workload: Workload, rng: np.random.Generator) -> Iterator[pa.Table]:
         stream = Words(words=vocabulary, rows_per_second=workload.rows_per_second)
-        return stream.batches(rng, rows=workload.rows_per_batch, count=workload.batches)
+        return stream.batches(rng, rows=workload.rows_per_batch, count=workload.length.batches)
 
     return tables
 
@@ -77,7 +67,7 @@ def colliding_trades(
     def tables(workload: Workload, rng: np.random.Generator) -> Iterator[pa.Table]:
         rows = workload.rows_per_batch
         span_us = round(rows / workload.rows_per_second * 1e6)
-        for batch in range(workload.batches):
+        for batch in range(workload.length.batches):
             cold = rng.integers(CANDIDATES, 2**40, rows)
             symbol = np.where(rng.random(rows) < hot_share, rng.choice(hot, rows), cold)
             times = np.sort(rng.integers(0, span_us, rows)) + START_US + batch * span_us
@@ -101,8 +91,7 @@ FULL = (
         rows_per_batch=50_000,
         rows_per_second=10_000,
         window_s=None,
-        length=Length(16, 8),
-        slow=Length(4, 1),
+        length=Length(16, 8, slow=Length(4, 1)),
     ),
     Workload(
         name=COUNT,
@@ -112,7 +101,6 @@ FULL = (
         rows_per_second=10_000,
         window_s=10.0,
         length=Length(14, 6),
-        slow=Length(14, 6),
     ),
     Workload(
         name=SELF_JOIN,
@@ -122,39 +110,32 @@ FULL = (
         rows_per_second=1_000,
         window_s=1.0,
         length=Length(16, 8),
-        slow=Length(16, 8),
     ),
 )
 
+_WORDS, _COUNT, _SELF_JOIN = FULL
+
 QUICK = (
-    Workload(
-        name=WORDS,
+    replace(
+        _WORDS,
         title="A running count and the last time of every word: Zipf 1.0, 2,000 rows per batch",
         tables=words(5_000),
         rows_per_batch=2_000,
-        rows_per_second=10_000,
-        window_s=None,
-        length=Length(4, 2),
-        slow=Length(2, 1),
+        length=Length(4, 2, slow=Length(2, 1)),
     ),
-    Workload(
-        name=COUNT,
+    replace(
+        _COUNT,
         title="Words counted in windows of 1 s: Zipf 1.0, 20,000 rows per batch",
         tables=words(5_000),
         rows_per_batch=20_000,
-        rows_per_second=10_000,
         window_s=1.0,
         length=Length(4, 2),
-        slow=Length(4, 2),
     ),
-    Workload(
-        name=SELF_JOIN,
+    replace(
+        _SELF_JOIN,
         title="Self-join of trades within 0.5 s: 12 hot symbols hashed to one of 2 instances",
-        tables=colliding_trades(12, 0.9),
         rows_per_batch=5_000,
-        rows_per_second=1_000,
         window_s=0.5,
         length=Length(5, 3),
-        slow=Length(5, 3),
     ),
 )

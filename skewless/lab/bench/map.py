@@ -1,20 +1,17 @@
 """`skewless bench map`: rows whose costs differ, dealt out by cost and by Spark's own means."""
 
-import json
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from skewless.errors import bad_argument
-from skewless.lab.bench import map_table as table
-from skewless.lab.bench.machine import busy_share, driver_memory, machine, versions
+from skewless.lab.bench import choice
+from skewless.lab.bench.machine import busy_share, driver_memory
 from skewless.lab.bench.map_child import DYNAMIC, PLAIN, SKEWLESS, Errand
 from skewless.lab.bench.map_scenarios import (
     BURST,
@@ -30,8 +27,11 @@ from skewless.lab.bench.map_scenarios import (
     drawn_mentions,
     read_mentions,
 )
+from skewless.lab.bench.map_table import render
 from skewless.lab.bench.map_work import MapBatch
 from skewless.lab.bench.process import OnBatch, listed
+from skewless.lab.bench.record import Record, watched
+from skewless.lab.bench.table import duration
 from skewless.lab.bench.verdict import Target, judged
 
 CHILD = (sys.executable, "-m", "skewless.lab.bench.map_child")
@@ -86,33 +86,25 @@ def run(
     >>> run(scenarios=["even"], mentions=None, json_path=None, quick=True)  # doctest: +SKIP
     """
     console = console or Console(highlight=False)
-    if scenarios is not None and (unknown := set(scenarios) - set(SCENARIOS)):
-        raise bad_argument("scenario", ", ".join(sorted(unknown)), ", ".join(SCENARIOS))
-    selected = [s for s in (QUICK if quick else FULL) if scenarios is None or s.name in scenarios]
+    names = choice.chosen("scenario", scenarios, SCENARIOS)
+    selected = [scenario for scenario in (QUICK if quick else FULL) if scenario.name in names]
     most = max(scenario.rows for scenario in selected)
     rows = drawn_mentions(most) if mentions is None else read_mentions(mentions, most)
-    began = time.monotonic()
-    result: dict[str, Any] = {
-        "benchmark": "map",
-        "quick": quick,
-        "versions": versions(),
-        "machine": machine(),
-        "driver_memory": driver_memory(),
-        "mentions": {"drawn": mentions is None, "shares": rows.shares()},
-        "scenarios": {},
-        "errors": [],
-    }
+    record = Record(
+        "map",
+        "scenarios",
+        quick=quick,
+        json_path=json_path,
+        render=render,
+        console=console,
+        more={"mentions": {"drawn": mentions is None, "shares": rows.shares()}},
+    )
     for scenario in selected:
         with tempfile.TemporaryDirectory(prefix="skewless-bench-") as folder:
             outcome = _Bench(scenario, Path(folder), measure, busy, console).run(rows)
         outcome["targets"] = judged(TARGETS[scenario.name], outcome["values"], quick=quick)
-        console.print(table.render(outcome), "")
-        result["scenarios"][scenario.name] = outcome
-        result["errors"] += [f"{scenario.name}: {error}" for error in outcome["errors"]]
-        result["seconds"] = round(time.monotonic() - began, 1)
-        if json_path is not None:  # after every scenario: a long run may be broken off
-            json_path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return result
+        record.add(scenario.name, outcome)
+    return record.saved()
 
 
 class _Bench:
@@ -177,23 +169,13 @@ class _Bench:
                 checkpoint=f"{folder}/checkpoint",
                 driver_memory=driver_memory(),
             )
-            batches, error = self._watched(name, errand)
+            measure = partial(self._measure, errand)
+            batches, error = watched(self._console, name, self._scenario.batches, measure)
         said = "failed"
         if error is None and (settled := batches[self._scenario.warm_up :]):
-            said = f"{table.duration(figures(settled)['seconds'])} s per batch"
+            said = f"{duration(figures(settled)['seconds'])} s per batch"
         self._console.print(f"{name}: {said}", soft_wrap=True)
         return batches, error
-
-    def _watched(self, name: str, errand: Errand) -> Heard:
-        """With a bar on a terminal; elsewhere the line that follows is all."""
-        if not self._console.is_terminal:
-            return self._measure(errand, lambda done: None)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._console, transient=True
-        ) as progress:
-            bar = progress.add_task(name, total=self._scenario.batches)
-            return self._measure(errand, lambda done: progress.update(bar, completed=done))
 
 
 def figures(batches: Sequence[MapBatch]) -> dict[str, float]:

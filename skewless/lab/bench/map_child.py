@@ -5,20 +5,17 @@ as batches are done; `end`, with the record of all of them.
 """
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skewless.lab.bench.child import POLL_S, has_rows
 from skewless.lab.bench.map_work import RESULT, SCHEMA, MapBatch, Waiting, batch_of, read_notes
+from skewless.lab.bench.pipe import Emit, answer, follow, session, settings, to_nowhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Emit = Callable[[dict[str, Any]], None]
 # More tasks than instances: Spark gives the next task to whoever is free.
 TASKS_PER_INSTANCE = 8
 
@@ -83,15 +80,8 @@ ENGINES: dict[str, Engine] = {
 
 def measure(errand: Errand, emit: Emit) -> None:
     """Map the files, on a session of its own with a task slot for every instance."""
-    import skewless as sk
-
-    settings = {
-        "spark.driver.memory": errand.driver_memory,
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    }
     # Waiting takes no core: so many tasks wait side by side on any machine.
-    master = f"local[{errand.instances}, 4]"
-    spark = sk.session(master=master, app_name="bench", config=settings)
+    spark = session(errand.instances, settings(errand.driver_memory))
     batches = run(spark, errand, emit)
     emit({"event": "end", "batches": [asdict(batch) for batch in batches]})
     spark.stop()
@@ -101,16 +91,7 @@ def run(spark: "SparkSession", errand: Errand, emit: Emit) -> list[MapBatch]:
     """One query over all files; what its batches were."""
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     result = ENGINES[errand.engine](reader.parquet(errand.files), errand)
-    writer = result.writeStream.format("noop").option("checkpointLocation", errand.checkpoint)
-    query = writer.trigger(availableNow=True).start()
-    try:
-        while not query.awaitTermination(POLL_S):
-            last = query.lastProgress
-            if last is not None and has_rows(last):
-                emit({"event": "batch", "done": last["batchId"] + 1})
-        done = [p for p in query.recentProgress if has_rows(p)]
-    finally:
-        query.stop()
+    done = follow(to_nowhere(result, errand.checkpoint), emit)
     waits = read_notes(Path(errand.notes))
     return [
         batch_of(p["batchId"], p["durationMs"]["addBatch"] / 1e3, waits.get(p["batchId"], ()))
@@ -118,15 +99,5 @@ def run(spark: "SparkSession", errand: Errand, emit: Emit) -> list[MapBatch]:
     ]
 
 
-def main() -> None:
-    errand = Errand.from_json(sys.stdin.readline())
-    with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:
-
-        def emit(event: dict[str, Any]) -> None:
-            pipe.write(json.dumps(event) + "\n")
-
-        measure(errand, emit)
-
-
 if __name__ == "__main__":
-    main()
+    answer(Errand.from_json, measure)

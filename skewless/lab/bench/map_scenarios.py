@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from skewless.errors import bad_argument
 from skewless.lab.bench.map_child import DYNAMIC, PLAIN, SKEWLESS
 from skewless.lab.reproduce.online.streams import TWEET_MS, draw_tweets
-from skewless.lab.workloads.streams import START_US, write_table
+from skewless.lab.workloads.streams import write_stream
 
 SEED = 7
 INSTANCES = 10
@@ -121,12 +121,8 @@ class MapScenario:
         }
 
     def write(self, mentions: Mentions, folder: Path) -> Path:
-        """One parquet file per batch; Spark takes the oldest first."""
-        folder.mkdir(parents=True)
-        for number, table in enumerate(self._tables(mentions)):
-            path = folder / f"batch-{number:06d}.parquet"
-            write_table(table, path, modified_s=START_US / 1e6 + number)
-        return folder
+        """One parquet file per batch."""
+        return write_stream(folder, self._tables(mentions))
 
     def _tables(self, mentions: Mentions) -> Iterator[pa.Table]:
         size = self.rows_per_batch

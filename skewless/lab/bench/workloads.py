@@ -1,7 +1,7 @@
 """What the join benchmark joins: the shape of each workload, and its files."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,11 @@ class Length:
 
     batches: int
     warm_up: int
+    slow: "Length | None" = None  # of engines that take long; None: as the others
+
+    def of(self, *, is_slow: bool) -> "Length":
+        """How long an engine runs."""
+        return self.slow if is_slow and self.slow is not None else self
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,6 @@ class Workload:
     rows_per_batch: int
     rows_per_second: float
     length: Length
-    slow: Length  # for engines that take long
     only_skewless: bool = False
     replayed_elsewhere: bool = False  # whether engines without micro-batches run it, too
     state_rows: int | None = None  # what the window must hold at the end
@@ -62,8 +66,7 @@ FULL = (
         windows_s=(0.5,),
         rows_per_batch=400_000,
         rows_per_second=10_000,
-        length=Length(14, 6),
-        slow=Length(5, 2),
+        length=Length(14, 6, slow=Length(5, 2)),
         replayed_elsewhere=True,
     ),
     Workload(
@@ -74,8 +77,7 @@ FULL = (
         windows_s=(1.0,),
         rows_per_batch=200_000,
         rows_per_second=2_000,
-        length=Length(14, 6),
-        slow=Length(5, 2),
+        length=Length(14, 6, slow=Length(5, 2)),
         replayed_elsewhere=True,
     ),
     Workload(
@@ -87,7 +89,6 @@ FULL = (
         rows_per_batch=20,
         rows_per_second=20,
         length=Length(30, 15),
-        slow=Length(30, 15),
     ),
     Workload(
         name="window",
@@ -98,7 +99,6 @@ FULL = (
         rows_per_batch=100_000,
         rows_per_second=10_000,
         length=Length(48, 32),
-        slow=Length(48, 32),
         only_skewless=True,
     ),
     Workload(
@@ -110,71 +110,44 @@ FULL = (
         rows_per_batch=1_000_000,
         rows_per_second=100_000,
         length=Length(24, 20),
-        slow=Length(24, 20),
         only_skewless=True,
         state_rows=20_000_000,
     ),
 )
 
+_ZIPF08, _ZIPF10, _EMPTY, _WINDOW, _MEMORY = FULL
+
 QUICK = (
-    Workload(
-        name="zipf0.8",
+    replace(
+        _ZIPF08,
         title="Zipf 0.8 over 100,000 keys, ±0.5 s, 20,000 rows per batch",
-        exponent=0.8,
         keys=100_000,
-        windows_s=(0.5,),
         rows_per_batch=20_000,
-        rows_per_second=10_000,
-        length=Length(4, 2),
-        slow=Length(2, 1),
-        replayed_elsewhere=True,
+        length=Length(4, 2, slow=Length(2, 1)),
     ),
-    Workload(
-        name="zipf1.0",
+    replace(
+        _ZIPF10,
         title="Zipf 1.0 over 10,000 keys, ±1 s, 10,000 rows per batch",
-        exponent=1.0,
         keys=10_000,
-        windows_s=(1.0,),
         rows_per_batch=10_000,
-        rows_per_second=2_000,
-        length=Length(4, 2),
-        slow=Length(2, 1),
-        replayed_elsewhere=True,
+        length=Length(4, 2, slow=Length(2, 1)),
     ),
-    Workload(
-        name="empty",
-        title="Nearly empty batches of 20 rows: the fixed cost",
-        exponent=0.8,
-        keys=10,
-        windows_s=(1.0,),
-        rows_per_batch=20,
-        rows_per_second=20,
-        length=Length(5, 3),
-        slow=Length(3, 1),
-    ),
-    Workload(
-        name="window",
+    replace(_EMPTY, length=Length(5, 3, slow=Length(3, 1))),
+    replace(
+        _WINDOW,
         title="10,000 rows per batch, few matches, window of 1 and of 10 batches",
-        exponent=0.0,
         keys=10_000_000,
         windows_s=(1.0, 10.0),
         rows_per_batch=10_000,
-        rows_per_second=10_000,
         length=Length(12, 10),
-        slow=Length(12, 10),
-        only_skewless=True,
     ),
-    Workload(
-        name="memory",
+    replace(
+        _MEMORY,
         title="500,000 rows in the window, 100,000 rows per batch",
-        exponent=0.0,
         keys=10_000_000,
         windows_s=(5.0,),
         rows_per_batch=100_000,
-        rows_per_second=100_000,
         length=Length(6, 5),
-        slow=Length(6, 5),
-        only_skewless=True,
         state_rows=500_000,
     ),
 )
@@ -189,15 +162,16 @@ class Files:
 
     def first(self, count: int, folder: Path) -> "Files":
         """The same files, only the first `count` batches of them, as links in `folder`."""
-        sides = []
-        for side in (self.left, self.right):
-            linked = folder / side.name
-            if not linked.exists():
-                linked.mkdir(parents=True)
-                for file in sorted(side.iterdir())[:count]:
-                    os.link(file, linked / file.name)
-            sides.append(linked)
-        return Files(*sides)
+        return Files(*(first(side, count, folder / side.name) for side in (self.left, self.right)))
+
+
+def first(files: Path, count: int, folder: Path) -> Path:
+    """The first `count` files of a folder, as links in `folder`."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        for file in sorted(files.iterdir())[:count]:
+            os.link(file, folder / file.name)
+    return folder
 
 
 def generate(workload: Workload, folder: Path) -> Files:
@@ -207,7 +181,7 @@ def generate(workload: Workload, folder: Path) -> Files:
         keys=workload.keys,
         exponent=workload.exponent,
         rows_per_batch=workload.rows_per_batch,
-        batches=max(workload.length.batches, workload.slow.batches),
+        batches=workload.length.batches,
         rows_per_second=workload.rows_per_second,
     )
     return Files(*write_batches(folder, tables))

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from skewless.lab.console import progress_bar
 from skewless.lab.reproduce.experiments import (
     SYSTEMS,
     WITH_MATRIX,
@@ -18,7 +19,7 @@ from skewless.lab.reproduce.experiments import (
     Task,
     perform,
 )
-from skewless.lab.reproduce.output import drawn, progress_bar, recorded
+from skewless.lab.reproduce.output import published
 from skewless.lab.reproduce.report import draw, render, targets
 
 READINGS: tuple[Reading, ...] = (
@@ -74,17 +75,15 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     wanted = list(tasks(quick=quick, seed=seed))
     results = _perform_all(wanted, console)
     verdicts = targets(results, quick=quick)
-    console.print(render(results, verdicts, quick=quick))
-    figures = drawn(draw, results, out, console)
     record = {
         "paper": "Ls-Stream",
         "quick": quick,
         "seed": seed,
         "targets": verdicts,
         "results": [result.as_json() for result in results],
-        "figures": figures,
     }
-    return recorded(record, json_path)
+    table = render(results, verdicts, quick=quick)
+    return published(results, table, draw, record, out=out, json_path=json_path, console=console)
 
 
 def _perform_all(wanted: list[Task], console: Console) -> list[Result]:

@@ -1,4 +1,4 @@
-"""What all reproductions do with their results: a bar while they run, figures, a record."""
+"""What all reproductions do with their results: tables, figures, a record."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,22 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, RenderableType
 
 Results = TypeVar("Results")
-
-
-def progress_bar(console: Console) -> Progress:
-    """A progress bar that is gone when all is done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
 
 
 def drawn(
@@ -36,8 +23,45 @@ def drawn(
     return [str(figure) for figure in figures]
 
 
-def recorded(record: dict[str, Any], json_path: Path | None) -> dict[str, Any]:
-    """The record, written down where a path was given."""
+def published(
+    results: Results,
+    table: RenderableType,
+    draw: Callable[[Results, Path], Sequence[Path]],
+    record: dict[str, Any],
+    *,
+    out: Path,
+    json_path: Path | None,
+    console: Console,
+) -> dict[str, Any]:
+    """Shows the table, draws the figures into `out`, and gives the record with their names.
+
+    The record is written down where a path was given.
+    """
+    console.print(table)
+    record = {**record, "figures": drawn(draw, results, out, console)}
     if json_path is not None:
         json_path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     return record
+
+
+def new_figure() -> tuple[Any, Any]:
+    """A figure that needs no screen, and its axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(7, 4))
+
+
+def save_figure(figure: Any, axes: Any, path: Path) -> Path:
+    """Writes a figure of lines, with their legend beside them, never on them."""
+    from matplotlib import pyplot
+
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path

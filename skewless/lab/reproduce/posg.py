@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from skewless.lab.reproduce.output import drawn, progress_bar, recorded
+from skewless.lab.console import progress_bar
+from skewless.lab.reproduce.output import published
 from skewless.lab.reproduce.posg_experiments import Point, Result, perform, points
 from skewless.lab.reproduce.posg_report import draw, render, targets
 from skewless.planning.checks import check_whole
@@ -38,17 +39,15 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seeds: int) -> dict[s
         seeds = min(seeds, 3)
     results = _perform_all(list(tasks(quick=quick, seeds=seeds)), console)
     verdicts = targets(results, quick=quick)
-    console.print(render(results, verdicts, quick=quick))
-    figures = drawn(draw, results, out, console)
     record = {
         "paper": "POSG",
         "quick": quick,
         "seeds": seeds,
         "targets": verdicts,
         "results": [result.as_json() for result in results],
-        "figures": figures,
     }
-    return recorded(record, json_path)
+    table = render(results, verdicts, quick=quick)
+    return published(results, table, draw, record, out=out, json_path=json_path, console=console)
 
 
 def _perform_all(wanted: list[tuple[Point, int]], console: Console) -> list[Result]:

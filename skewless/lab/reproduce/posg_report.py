@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skewless.lab.reproduce import posg_paper as paper
+from skewless.lab.reproduce.output import new_figure, save_figure
 from skewless.lab.reproduce.posg_experiments import POLICIES, SERIES_WINDOW, Result
 
 Results = Sequence[Result]
@@ -183,17 +184,13 @@ def _span(values: Sequence[int | None]) -> str:
 
 def draw(results: Results, out: Path) -> list[Path]:
     """One PNG per figure of the paper."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
 
     written = []
     for experiment, title, label, known in FIGURES:
         at = axis(results, experiment)
         if not at:
             continue
-        figure, axes = pyplot.subplots(figsize=(7, 4))
+        figure, axes = new_figure()
         for policy in POLICIES[1:]:
             ratios = [
                 times(found, "RoundRobin") / times(found, policy)
@@ -209,11 +206,10 @@ def draw(results: Results, out: Path) -> list[Path]:
         axes.set_title(title)
         axes.set_xlabel(label)
         axes.set_ylabel("speed-up over round robin")
-        written.append(_saved(figure, axes, out / f"posg-{experiment}.png"))
-        pyplot.close(figure)
+        written.append(save_figure(figure, axes, out / f"posg-{experiment}.png"))
     series = [r for r in results if r.point.experiment == "series"]
     if series:
-        figure, axes = pyplot.subplots(figsize=(7, 4))
+        figure, axes = new_figure()
         for policy in POLICIES:
             means = np.mean([r.series[policy] for r in series], axis=0)
             at = [(i + 1) * SERIES_WINDOW for i in range(len(means))]
@@ -222,16 +218,5 @@ def draw(results: Results, out: Path) -> list[Path]:
         axes.set_title("Fig. 10: speeds of the instances change in the middle")
         axes.set_xlabel("tuple")
         axes.set_ylabel(f"mean completion of {SERIES_WINDOW:,} tuples, ms")
-        written.append(_saved(figure, axes, out / "posg-series.png"))
-        pyplot.close(figure)
+        written.append(save_figure(figure, axes, out / "posg-series.png"))
     return written
-
-
-def _saved(figure: Any, axes: Any, path: Path) -> Path:
-    axes.grid(axis="y", alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    # Beside the lines, never on them.
-    axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    return path

@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from skewless.lab.reproduce.output import drawn, progress_bar, recorded
+from skewless.lab.console import progress_bar
+from skewless.lab.reproduce.output import published
 from skewless.lab.reproduce.rebalance_experiments import SYSTEMS, Result, Task, perform
 from skewless.lab.reproduce.rebalance_report import draw, render, targets
 
@@ -70,17 +71,15 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     console = Console()
     results = _perform_all(list(tasks(quick=quick, seed=seed)), console)
     verdicts = targets(results, quick=quick)
-    console.print(render(results, verdicts))
-    figures = drawn(draw, results, out, console)
     record = {
         "paper": "rebalance",
         "quick": quick,
         "seed": seed,
         "targets": verdicts,
         "results": [result.as_json() for result in results],
-        "figures": figures,
     }
-    return recorded(record, json_path)
+    table = render(results, verdicts)
+    return published(results, table, draw, record, out=out, json_path=json_path, console=console)
 
 
 def _perform_all(wanted: list[Task], console: Console) -> list[Result]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
-from skewless.lab.bench.child import has_rows
-from skewless.lab.reproduce.output import drawn, progress_bar, recorded
+from skewless.lab.bench.pipe import has_rows
+from skewless.lab.console import progress_bar
+from skewless.lab.reproduce.output import published
 from skewless.lab.reproduce.rebalance_queries_report import comparisons, draw, render
 from skewless.lab.reproduce.rebalance_topologies import TOPOLOGIES, Size, Topology
 from skewless.lab.reproduce.rebalance_turns import Run, Turn, turn_of
@@ -59,8 +60,6 @@ def run(
     cores = min(instances, os.cpu_count() or 1)
     runs = _perform_all(list(trials(quick=quick, seed=seed)), size, instances, cores, console)
     compared = comparisons(runs)
-    console.print(render(runs, compared, quick=quick))
-    figures = drawn(draw, runs, out, console)
     record = {
         "paper": "rebalance, queries",
         "quick": quick,
@@ -70,9 +69,9 @@ def run(
         "size": asdict(size),
         "comparisons": compared,
         "runs": [r.as_json() for r in runs],
-        "figures": figures,
     }
-    return recorded(record, json_path)
+    table = render(runs, compared, quick=quick)
+    return published(runs, table, draw, record, out=out, json_path=json_path, console=console)
 
 
 def follow(writer: "StreamWriter") -> tuple[Turn, ...]:

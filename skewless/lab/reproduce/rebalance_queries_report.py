@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from skewless.lab.reproduce.output import new_figure, save_figure
 from skewless.lab.reproduce.rebalance_topologies import TOPOLOGIES, Topology
 from skewless.lab.reproduce.rebalance_turns import Run, Turn
 
@@ -164,10 +165,6 @@ def _busiest(run: Run) -> int:
 
 def draw(runs: Runs, out: Path) -> list[Path]:
     """Two PNGs per query, of its first stream: time and skewness of every batch."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     from matplotlib.ticker import MaxNLocator
 
     plots: tuple[tuple[str, str, Callable[[Turn, int], float]], ...] = (
@@ -182,7 +179,7 @@ def draw(runs: Runs, out: Path) -> list[Path]:
     for topology in TOPOLOGIES:
         firsts = [found[0] for s in topology.policies if (found := of(runs, topology.name, s))]
         for what, label, value in plots if firsts else ():
-            figure, axes = pyplot.subplots(figsize=(7, 4))
+            figure, axes = new_figure()
             operator = _busiest(firsts[0])
             for run in firsts:
                 numbers = [turn.number for turn in run.turns]
@@ -193,15 +190,5 @@ def draw(runs: Runs, out: Path) -> list[Path]:
             axes.set_ylabel(label)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_ylim(bottom=0 if what == "seconds" else 1)
-            axes.grid(axis="y", alpha=0.3)
-            axes.spines[["top", "right"]].set_visible(False)
-            # Beside the lines, never on them.
-            axes.legend(
-                fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5)
-            )
-            figure.tight_layout()
-            path = out / f"query-{topology.name}-{what}.png"
-            figure.savefig(path, dpi=120)
-            pyplot.close(figure)
-            written.append(path)
+            written.append(save_figure(figure, axes, out / f"query-{topology.name}-{what}.png"))
     return written

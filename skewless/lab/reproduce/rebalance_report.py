@@ -8,6 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from skewless.lab.console import verdict_line
+from skewless.lab.reproduce.output import new_figure, save_figure
 from skewless.lab.reproduce.rebalance_experiments import SYSTEMS, Result
 
 Results = Sequence[Result]
@@ -181,27 +183,18 @@ def _scale_out(results: Results) -> Table:
 
 
 def _verdict(verdict: dict[str, Any]) -> Text:
-    word, style = {
-        True: ("reached", "green"),
-        False: ("not reached", "bold red"),
-        None: ("not judged", "yellow"),
-    }[verdict["reached"]]
-    measured = "–" if verdict["value"] is None else f"{verdict['value']:,.4g}"
-    return Text(f"{verdict['target']}: {measured}, {word}", style=style)
+    value = verdict["value"]
+    return verdict_line(verdict, "–" if value is None else f"{value:,.4g}")
 
 
 def draw(results: Results, out: Path) -> list[Path]:
     """One PNG per experiment and metric that has at least one result."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
 
     written = []
     for experiment, metrics in SHOWN.items():
         points = _points(results, experiment)
         for metric in metrics if len(points) > 1 else ():
-            figure, axes = pyplot.subplots(figsize=(7, 4))
+            figure, axes = new_figure()
             for system in SYSTEMS:
                 if pick(results, experiment, system=system):
                     found = [
@@ -217,15 +210,5 @@ def draw(results: Results, out: Path) -> list[Path]:
                 axes.set_yscale("log")
             axes.set_xlabel(TITLES[experiment])
             axes.set_ylabel(METRICS[metric][0])
-            axes.grid(axis="y", alpha=0.3)
-            axes.spines[["top", "right"]].set_visible(False)
-            # Beside the lines, never on them.
-            axes.legend(
-                fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5)
-            )
-            figure.tight_layout()
-            path = out / f"{experiment}-{metric}.png"
-            figure.savefig(path, dpi=120)
-            pyplot.close(figure)
-            written.append(path)
+            written.append(save_figure(figure, axes, out / f"{experiment}-{metric}.png"))
     return written

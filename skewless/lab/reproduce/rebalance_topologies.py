@@ -1,7 +1,7 @@
 """The rebalancing paper's continuous queries (§V), written with Skewless's operators."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from skewless.errors import bad_argument
 from skewless.lab.workloads import tpch
-from skewless.lab.workloads.streams import START_US, write_table
+from skewless.lab.workloads.streams import write_stream, write_table
 from skewless.lab.workloads.trades import Trades
 from skewless.lab.workloads.words import Words
 from skewless.planning.hash import Hash
@@ -70,16 +70,8 @@ def replay(spark: "SparkSession", folder: Path, schema: str) -> "DataFrame":
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def write_files(folder: Path, tables: Iterable[pa.Table]) -> None:
-    """One file per batch; Spark takes the oldest first, so they are a second apart."""
-    folder.mkdir(parents=True)
-    for number, table in enumerate(tables):
-        path = folder / f"batch-{number:06d}.parquet"
-        write_table(table, path, modified_s=START_US / 1e6 + number)
-
-
 def _write_words(folder: Path, size: Size, rng: np.random.Generator) -> None:
-    write_files(folder / "words", Words().batches(rng, rows=size.word_rows, count=size.batches))
+    write_stream(folder / "words", Words().batches(rng, rows=size.word_rows, count=size.batches))
 
 
 def _words(spark: "SparkSession", folder: Path) -> "DataFrame":
@@ -140,7 +132,7 @@ def word_history(spark: "SparkSession", folder: Path, system: str, instances: in
 
 def _write_trades(folder: Path, size: Size, rng: np.random.Generator) -> None:
     tables = Trades().batches(rng, rows=size.trade_rows, count=size.batches)
-    write_files(folder / "trades", tables)
+    write_stream(folder / "trades", tables)
 
 
 def self_join(spark: "SparkSession", folder: Path, system: str, instances: int) -> "Stream":
@@ -166,8 +158,8 @@ def _write_tpch(folder: Path, size: Size, rng: np.random.Generator) -> None:
     change = tpch.boundaries(tables, size.batches)[(size.batches - 1) // 2]
     tables = tpch.skewed(tables, rng, int(change))
     orders, lineitem = zip(*tpch.batches(tables, size.batches), strict=True)
-    write_files(folder / "orders", orders)
-    write_files(folder / "lineitem", lineitem)
+    write_stream(folder / "orders", orders)
+    write_stream(folder / "lineitem", lineitem)
     for name, table in tables.statics.items():
         write_table(table, folder / f"{name}.parquet")
 

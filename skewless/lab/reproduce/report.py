@@ -9,8 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from skewless.lab.console import verdict_line
 from skewless.lab.reproduce import paper
 from skewless.lab.reproduce.experiments import WITH_MATRIX, Result
+from skewless.lab.reproduce.output import new_figure, save_figure
 
 Results = Sequence[Result]
 NAMES = {"BiStream": "BiStream (Hash)", "Auto": "Auto (ours)"}
@@ -133,13 +135,8 @@ def _note(text: str) -> Text:
 
 
 def _verdict(verdict: dict[str, Any]) -> Text:
-    word, style = {
-        True: ("reached", "green"),
-        False: ("not reached", "bold red"),
-        None: ("not judged", "yellow"),
-    }[verdict["reached"]]
-    measured = "–" if verdict["value"] is None else f"{verdict['value']:.2f}"
-    return Text(f"{verdict['target']}: {measured}, {word}", style=style)
+    value = verdict["value"]
+    return verdict_line(verdict, "–" if value is None else f"{value:.2f}")
 
 
 def _table(title: str) -> Table:
@@ -266,10 +263,6 @@ PLOTS = (
 
 def draw(results: Results, out: Path) -> list[Path]:
     """One PNG per figure of the paper that has at least one result."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     from matplotlib.ticker import StrMethodFormatter
 
     written = []
@@ -277,7 +270,7 @@ def draw(results: Results, out: Path) -> list[Path]:
         found = pick(results, experiment)
         if not found:
             continue
-        figure, axes = pyplot.subplots(figsize=(7, 4))
+        figure, axes = new_figure()
         by_zipf = experiment == "threshold"
         there = {r.task.zipf if by_zipf else r.task.system for r in found}
         # A system has the same colour in every figure.
@@ -294,15 +287,9 @@ def draw(results: Results, out: Path) -> list[Path]:
         axes.set_ylim(bottom=0)
         if what == "bottleneck":
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.grid(axis="y", alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-        # Beside the lines, never on them.
-        axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        figure.tight_layout()
-        path = out / f"{experiment.replace(' ', '-')}-{what}.png"
-        figure.savefig(path, dpi=120)
-        pyplot.close(figure)
-        written.append(path)
+        written.append(
+            save_figure(figure, axes, out / f"{experiment.replace(' ', '-')}-{what}.png")
+        )
     return written
 
 

@@ -127,15 +127,26 @@ def write_table(table: pa.Table, path: Path, *, modified_s: float | None = None)
     unfinished.rename(path)
 
 
+def write_stream(folder: Path, tables: Iterable[pa.Table]) -> Path:
+    """Write one parquet file per micro-batch into a new folder, and return it."""
+    folder.mkdir(parents=True)
+    for number, table in enumerate(tables):
+        _write_batch(folder, number, table)
+    return folder
+
+
+def _write_batch(folder: Path, number: int, table: pa.Table) -> None:
+    # Spark's file source takes the oldest files first, so with `maxFilesPerTrigger` = 1 it replays
+    # exactly these batches in order. The modification times are a second apart, because files
+    # written in the same millisecond have no order.
+    path = folder / f"batch-{number:06d}.parquet"
+    write_table(table, path, modified_s=START_US / 1e6 + number)
+
+
 def write_batches(
     directory: Path, batches: Iterable[tuple[pa.Table, pa.Table]]
 ) -> tuple[Path, Path]:
-    """Write one parquet file per side and batch; returns the folders of both sides.
-
-    Spark's file source takes the oldest files first, so with `maxFilesPerTrigger` = 1 it replays
-    exactly these batches in order. The modification times are set one second apart, because files
-    written in the same millisecond have no order.
-    """
+    """Write one parquet file per side and batch; returns the folders of both sides."""
     left_dir, right_dir = directory / "left", directory / "right"
     for side in (left_dir, right_dir):
         side.mkdir(parents=True, exist_ok=True)
@@ -143,6 +154,5 @@ def write_batches(
             raise FileExistsError(f"{side} is not empty: its files would be replayed too")
     for number, tables in enumerate(batches):
         for side, table in zip((left_dir, right_dir), tables, strict=True):
-            path = side / f"batch-{number:06d}.parquet"
-            write_table(table, path, modified_s=START_US / 1e6 + number)
+            _write_batch(side, number, table)
     return left_dir, right_dir

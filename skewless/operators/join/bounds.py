@@ -60,7 +60,7 @@ class Bounds:
         return max(abs(self.lower_us), abs(self.upper_us), self.upper_us - self.lower_us) + slack
 
 
-def is_late(side: str, watermark_us: int | None, delays: Delays) -> int | None:
+def late_until_us(side: str, watermark_us: int | None, delays: Delays) -> int | None:
     """Rows of this side at or before the returned time are late; None: no row is."""
     return None if delays.by_side[side] is None else watermark_us
 

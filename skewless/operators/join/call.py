@@ -23,8 +23,8 @@ from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
 from skewless.runtime.inputs import Input, read_input, refuse_updates
-from skewless.runtime.stream import Stream
-from skewless.runtime.topology import Node, Source, only
+from skewless.runtime.stream import Stream, fed_by, timing_of
+from skewless.runtime.topology import Node
 from skewless.state.watermark import Delays
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def join(
     keys = _keys(inputs, on)
     times = _times(inputs, time)
     bounds = _bounds(within)
-    timed = _chained(left, right)
-    delays = _delays(watermark, inputs, times, frozenset(timed or ()))
+    timed = _timed(left, right)
+    delays = _delays(watermark, inputs, times, frozenset(timed))
     _warn_of_growth(bounds, delays, _without_watermark(left, right, delays))
     plan = _plan(inputs, keys, times, suffix)
     operator = JoinOperator(
@@ -100,34 +100,19 @@ def join(
     rows = JoinRows(plan.left, plan.right, plan.slot_types, with_hash=not plan.layout.hash_from_key)
     node = Node(
         operator=operator,
-        children=_children(left, right, rows),
-        rows=only if timed is None else rows,
+        **fed_by(left, right, rows=rows),
         schema=plan.joined_schema,
-        timed_by=timed or {},
+        timed_by=timed,
         replicates=True,
         inputs={LEFT: _dropped(inputs[0], plan.left), RIGHT: _dropped(inputs[1], plan.right)},
     )
     return Stream(node, plan.schema, left.sparkSession)
 
 
-def _chained(left: "DataFrame | Stream", right: "DataFrame | Stream") -> dict[str, int] | None:
-    """The sides that an operator feeds and times, by the number of the child; None: none is fed."""
-    if not isinstance(left, Stream) and not isinstance(right, Stream):
-        return None
-    return {
-        side: number
-        for number, (side, given) in enumerate(((LEFT, left), (RIGHT, right)))
-        if isinstance(given, Stream) and given.node.timing is not None
-    }
-
-
-def _children(
-    left: "DataFrame | Stream", right: "DataFrame | Stream", rows: JoinRows
-) -> tuple[Source | Node, ...]:
-    """Two inputs are one stream of rows from the start, unless an operator feeds one of them."""
-    if isinstance(left, Stream) or isinstance(right, Stream):
-        return tuple(g.node if isinstance(g, Stream) else Source(g) for g in (left, right))
-    return (Source(rows(left, right)),)
+def _timed(left: "DataFrame | Stream", right: "DataFrame | Stream") -> dict[str, int]:
+    """The sides that an operator feeds and times, by the number of the child."""
+    sides = enumerate(((LEFT, left), (RIGHT, right)))
+    return {side: number for number, (side, given) in sides if timing_of(given) is not None}
 
 
 @dataclass(frozen=True)
@@ -337,10 +322,9 @@ def _without_watermark(
     return [
         side
         for side, given in ((LEFT, left), (RIGHT, right))
-        if isinstance(given, Stream)
-        and delays.by_side[side] is not None
-        and given.node.timing is not None
-        and not given.node.timing.gives_watermark
+        if delays.by_side[side] is not None
+        and (timing := timing_of(given)) is not None
+        and not timing.gives_watermark
     ]
 
 

@@ -10,7 +10,7 @@ from skewless.engine.dropped import Dropped
 from skewless.engine.moments import shown_time
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.runs import SortedRun, sort_run
-from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, is_late, merged_max
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, late_until_us, merged_max
 from skewless.operators.join.layout import Layout
 from skewless.state.watermark import Delays
 
@@ -57,7 +57,7 @@ class Intake:
         if side not in self._delays.given and seen.any():
             newest = int(times[seen].max())
             self.max_time_us = merged_max(self.max_time_us, {side: newest, OTHER[side]: None})
-        late_until = is_late(side, self._watermark_us, self._delays)
+        late_until = late_until_us(side, self._watermark_us, self._delays)
         if late_until is not None:
             late = usable & (times <= late_until)
             reason = f"late: its event time is not after the watermark, {shown_time(late_until)}"

@@ -33,8 +33,8 @@ from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import KeyedRows
 from skewless.runtime.inputs import Input, read_input, refuse_updates
-from skewless.runtime.stream import Stream
-from skewless.runtime.topology import Node, Source, only
+from skewless.runtime.stream import Stream, fed_by, timing_of
+from skewless.runtime.topology import Node
 from skewless.state.watermark import Delays
 
 if TYPE_CHECKING:
@@ -128,8 +128,7 @@ def _node(
     wider = replace(operator, layout=layout.with_all_columns())
     return Node(
         operator=operator,
-        children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
-        rows=rows if isinstance(df, Stream) else only,
+        **fed_by(df, rows=rows),
         schema=result,
         timed_by={INPUT: 0} if timed else {},
         inputs={INPUT: given.schema},
@@ -150,7 +149,7 @@ def _delay(watermark: Any, own: OwnWatermark, process: Process, windows: Window)
 
 def _is_timed(df: "DataFrame | Stream", process: Process, windows: Window) -> bool:
     """Whether an operator upstream says how far event time has come."""
-    timing = df.node.timing if isinstance(df, Stream) else None
+    timing = timing_of(df)
     if timing is None:
         return False
     if windows is not None and not timing.gives_watermark:
@@ -163,10 +162,7 @@ def _is_timed(df: "DataFrame | Stream", process: Process, windows: Window) -> bo
 
 
 def _by(given: Input, by: Any) -> tuple[str, ...]:
-    listed = [by] if isinstance(by, str) else by
-    if not isinstance(listed, list | tuple) or not listed:
-        raise bad_argument("by", by, "a column name or a list of names")
-    names = tuple(given.resolve("by", name) for name in listed)
+    names = given.resolve_all("by", by)
     if len(set(names)) < len(names):
         raise bad_argument("by", by, "each column once")
     for name in names:

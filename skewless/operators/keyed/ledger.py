@@ -24,8 +24,6 @@ from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment, open_segment, write_segment
 from skewless.state.storage import Storage
 
-# Reports and planners know the rows of two sides; those of a single input count as the left's.
-COUNTED_AS = "left"
 Combine = Callable[[Merge, list[SortedRun]], SortedRun | None]
 
 
@@ -52,7 +50,7 @@ class Ledger:
     def count_rows(self, hashes: HashArray) -> None:
         """The rows that came in, in any order."""
         if len(hashes):
-            self._counts.add_rows(COUNTED_AS, np.sort(hashes))
+            self._counts.add_rows(INPUT, np.sort(hashes))
 
     def count_matches(self, sorted_hashes: HashArray, counts: IndexArray) -> None:
         """How much the rows of these hashes gave."""

@@ -25,8 +25,8 @@ from skewless.planning.shuffle.policy import ShufflePolicy
 from skewless.runtime import types
 from skewless.runtime.dispatch import MapRows
 from skewless.runtime.inputs import Input, read_input
-from skewless.runtime.stream import Stream
-from skewless.runtime.topology import Node, Source, only
+from skewless.runtime.stream import Stream, fed_by
+from skewless.runtime.topology import Node
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,8 +88,7 @@ def map(
     shown = types.spark_schema("schema", result)
     node = Node(
         operator=operator,
-        children=(df.node,) if isinstance(df, Stream) else (Source(rows(df)),),
-        rows=rows if isinstance(df, Stream) else only,
+        **fed_by(df, rows=rows),
         schema=shown,
         keeps_time=True,
         inputs={INPUT: given.schema},
@@ -111,10 +110,7 @@ def _policy(balance: Policy | None) -> ShufflePolicy:
 
 
 def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:
-    listed = [cost_key] if isinstance(cost_key, str) else cost_key
-    if not isinstance(listed, list | tuple) or not listed:
-        raise bad_argument("cost_key", cost_key, "a column name or a list of names")
-    names = tuple(given.resolve("cost_key", name) for name in listed)
+    names = given.resolve_all("cost_key", cost_key)
     for name in names:
         if not types.is_hashable(given.type_of(name)):
             raise bad_argument(

@@ -108,7 +108,7 @@ class MapOperator:
             "operator": "map",
             "instances": len(reports),
             "rows": sum(r.rows[INPUT] for r in reports),
-            "outputRows": sum(r.matches for r in reports),
+            "outputRows": sum(r.output_rows or 0 for r in reports),
             "badRows": sum(r.bad_rows[INPUT] for r in reports),
             "dropped": dropped_samples(reports),
             "load": {

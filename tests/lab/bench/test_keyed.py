@@ -20,9 +20,8 @@ from skewless import cli
 from skewless.errors import SkewlessError
 from skewless.kernels.hashing import xxhash64
 from skewless.lab.bench import keyed
-from skewless.lab.bench.child import Job
+from skewless.lab.bench.child import Job, batch_of
 from skewless.lab.bench.engines import Replay
-from skewless.lab.bench.keyed_child import batch_of
 from skewless.lab.bench.keyed_engines import ENGINES, Engine
 from skewless.lab.bench.keyed_workloads import (
     COUNT,
@@ -151,7 +150,7 @@ def test_an_unknown_name_is_refused(option: str, names: str) -> None:
 def test_the_hot_symbols_are_hashed_together(tmp_path: Path) -> None:
     workload = next(w for w in QUICK if w.name == SELF_JOIN)
     folder = workload.generate(tmp_path / "trades")
-    assert len(list(folder.iterdir())) == workload.batches
+    assert len(list(folder.iterdir())) == workload.length.batches
     symbols = pq.read_table(folder)["symbol"].to_numpy()
     routed = Hash(INSTANCES).table(INSTANCES).route(xxhash64(symbols))
     assert 0.9 < (routed == 0).mean() < 1
@@ -205,7 +204,6 @@ def test_an_engine_starts_a_query_that_ends(spark: SparkSession, tmp_path: Path)
         next(w for w in QUICK if w.name == SELF_JOIN),
         rows_per_batch=300,
         length=Length(2, 1),
-        slow=Length(2, 1),
     )
     folder = str(workload.generate(tmp_path / "trades"))
     trades = Replay(folder, folder, 0.5, 2, str(tmp_path / "trades-checkpoint"))

@@ -1,9 +1,8 @@
-"""The measuring process: what it is told, what is heard from it, and how its end is noticed."""
+"""A measuring process: what is heard from it, and how its end is noticed."""
 
 import sys
-from typing import Any
 
-from skewless.lab.bench.child import Job, batch_of, follow, has_rows
+from skewless.lab.bench.child import Job
 from skewless.lab.bench.engines import Replay
 from skewless.lab.bench.measure import Batch
 from skewless.lab.bench.process import measure
@@ -20,10 +19,6 @@ JOB = Job(
 
 def child(program: str) -> tuple[str, ...]:
     return (sys.executable, "-c", program)
-
-
-def test_a_job_survives_the_pipe() -> None:
-    assert Job.from_json(JOB.as_json()) == JOB
 
 
 def test_events_come_back() -> None:
@@ -49,60 +44,3 @@ def test_a_crash_is_told_with_its_last_words() -> None:
     outcome = measure(JOB, lambda done: None, child("raise SystemExit('no Java')"))
     assert outcome.batches == []
     assert outcome.error == "exit status 1; it said: no Java"
-
-
-def record(number: int, rows: int = 10) -> dict[str, Any]:
-    return {
-        "batchId": number,
-        "numInputRows": rows,
-        "durationMs": {"addBatch": 250},
-        "sink": {"numOutputRows": 3},
-    }
-
-
-def test_the_record_of_sparks_join() -> None:
-    assert batch_of(record(4)) == Batch(4, 0.25, 10, matches=3)
-    assert batch_of(record(4), joins=False) == Batch(4, 0.25, 10)
-
-
-def test_the_record_of_skewless() -> None:
-    state = {"rows": {"left": 1, "right": 2}, "bytes": 96}
-    join = {"matches": 5, "state": state, "peakMemoryBytes": 7}
-    progress = record(1) | {"skewless": {"operators": [join]}}
-    assert batch_of(progress) == Batch(1, 0.25, 10, 5, 3, 96, 7)
-
-
-def test_a_batch_that_only_evicts_is_no_batch() -> None:
-    assert has_rows(record(1))
-    assert not has_rows(record(1, rows=0))
-    assert not has_rows(record(1) | {"durationMs": {}})
-
-
-class FakeQuery:
-    """One more batch at every look, until `ends` of them are done."""
-
-    def __init__(self, ends: int) -> None:
-        self._done, self._ends = 0, ends
-
-    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 - Spark's name
-        self._done += 1
-        return self._done > self._ends
-
-    @property
-    def lastProgress(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        return record(self._done - 1)
-
-
-def followed(ends: int, seconds_per_look: float) -> list[int]:
-    now = iter(range(1_000))
-    events: list[dict[str, Any]] = []
-    follow(FakeQuery(ends), JOB, events.append, clock=lambda: next(now) * seconds_per_look)
-    return [event["done"] for event in events]
-
-
-def test_a_fast_query_runs_to_its_end() -> None:
-    assert followed(ends=5, seconds_per_look=0.1) == [1, 2, 3, 4, 5]
-
-
-def test_a_slow_query_is_stopped_after_two_batches() -> None:
-    assert followed(ends=5, seconds_per_look=60.0) == [1, 2]

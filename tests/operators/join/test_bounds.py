@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from skewless.errors import SkewlessError
 from skewless.kernels.intervals import UNBOUNDED
-from skewless.operators.join.bounds import LEFT, RIGHT, Bounds, is_late, merged_max
+from skewless.operators.join.bounds import LEFT, RIGHT, Bounds, late_until_us, merged_max
 from skewless.state.watermark import Delays
 
 Bound = int | None
@@ -75,7 +75,7 @@ def test_what_is_forgotten_can_match_nothing_that_may_still_come(
         (LEFT, left, RIGHT, right),
         (RIGHT, right, LEFT, left),
     ):
-        late_until = is_late(coming_side, watermark, rule)
+        late_until = late_until_us(coming_side, watermark, rule)
         may_come = late_until is None or coming > late_until
         bound = keep[side]
         if joined and may_come and bound is not None:
@@ -96,7 +96,7 @@ def test_what_is_forgotten_can_match_nothing_that_may_still_come(
 def test_a_side_without_a_delay_is_never_late(
     side: str, watermark: Bound, delays: Delays, late_until: Bound
 ) -> None:
-    assert is_late(side, watermark, delays) == late_until
+    assert late_until_us(side, watermark, delays) == late_until
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ def test_a_task_that_runs_twice_in_reversed_order_leaves_one_equal_state(
     once.step(0, batches[0])
     twice = local_join(tmp_path / "twice", limits)
     attempt = twice.engine.begin(0)
-    sent = [twice._visits(s, t, attempt)[0] for s, t in zip((LEFT, RIGHT), batches[0], strict=True)]
-    rows = pa.concat_tables(sent).combine_chunks()
+    sent, _ = twice._sent(batches[0], attempt.parts[0].state.route)
+    rows = sent.combine_chunks()
     backwards = rows.take(pa.array(np.arange(len(rows))[::-1]))
     results = []
     for order in (rows, backwards):

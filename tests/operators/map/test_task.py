@@ -82,7 +82,8 @@ def test_a_batch_function_sees_the_users_columns_only(tmp_path: Path) -> None:
     assert run(made, rows([1, 2]), rows([3])) == [1, 2, 3]
     assert seen == [["n"], ["n"]]
     found = report(made)
-    assert (found.rows, found.matches, found.bad_rows) == ({"input": 3}, 3, {"input": 0})
+    assert (found.rows, found.output_rows, found.bad_rows) == ({"input": 3}, 3, {"input": 0})
+    assert found.matches == 0, "a map pairs nothing"
 
 
 def test_control_rows_name_the_instance_and_are_no_rows(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_a_batch_that_is_cut_loses_no_row(tmp_path: Path) -> None:
     made = task(tmp_path, lambda batch: batch)
     numbers = list(range(5_000))
     assert sorted(run(made, rows(numbers, [n % 40 for n in numbers]))) == numbers
-    assert report(made).matches == 5_000
+    assert report(made).output_rows == 5_000
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -207,7 +208,7 @@ def test_rows_whose_results_do_not_fit_are_bad_rows(tmp_path: Path) -> None:
     made = task(tmp_path, odd, per_row=True, drop=True)
     assert run(made, rows([1, 2, 3, 4])) == [1, 4]
     assert report(made).bad_rows == {"input": 2}
-    assert report(made).matches == 2
+    assert report(made).output_rows == 2
 
 
 def test_a_row_may_become_a_generator_of_rows(tmp_path: Path) -> None:

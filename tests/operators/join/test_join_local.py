@@ -79,26 +79,35 @@ def text(number: int | None) -> str | None:
     return None if number is None else f"{number} seconds"
 
 
+def local(directory: object, **options: object) -> LocalJoin:
+    """Joins on `k` and `g` where the event times are equal, unless the options say otherwise."""
+    join = options.pop("join", LocalJoin)
+    given = {
+        "on": ["k", "g"],
+        "time": ("lt", "rt"),
+        "bounds": Bounds(0, 0),
+        "delays": Delays({"left": 0, "right": 0}),
+        "left_schema": LEFT,
+        "right_schema": RIGHT,
+    }
+    return join(str(directory), **{**given, **options})
+
+
 def run(
-    directory: str,
+    directory: object,
     made: list[tuple[pa.Table, pa.Table]],
     within: tuple[int | None, int | None],
     late: tuple[int | None, int | None],
     *,
     instances: int = 3,
     faults: tuple[Fault, ...] = (),
-    join: type[LocalJoin] = LocalJoin,
     **options: object,
-) -> None:
+) -> LocalJoin:
     micro = [None if x is None else x * 1_000_000 for x in (*within, *late)]
-    joined = join(
+    joined = local(
         directory,
-        on=["k", "g"],
-        time=("lt", "rt"),
         bounds=Bounds(micro[0], micro[1]),
         delays=Delays({"left": micro[2], "right": micro[3]}),
-        left_schema=LEFT,
-        right_schema=RIGHT,
         policy=Hash(instances),
         **options,
     )
@@ -112,6 +121,7 @@ def run(
     )
     assert_same_rows(found, expected)
     assert sum(p["operators"][0]["matches"] for p in joined.progress) >= expected.num_rows
+    return joined
 
 
 @given(made=batches(), within=bounds, late=delays, instances=st.integers(1, 4))
@@ -136,6 +146,11 @@ def test_small_runs_and_chunks_change_nothing(made, within, late) -> None:
         run(directory, made, within, late, limits=Limits(run_bytes=1, chunk_bytes=1, chunk_rows=1))
 
 
+def faults_of(kills: list[tuple[str, int]], batches: int) -> tuple[Fault, ...]:
+    in_order = sorted(kills, key=lambda kill: kill[1])
+    return tuple(Fault(point, batch) for point, batch in in_order if batch < batches)
+
+
 @given(
     made=batches(),
     within=bounds,
@@ -144,8 +159,7 @@ def test_small_runs_and_chunks_change_nothing(made, within, late) -> None:
 )
 @settings(max_examples=50)
 def test_kills_change_nothing(made, within, late, kills) -> None:
-    in_order = sorted(kills, key=lambda k: k[1])
-    faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
+    faults = faults_of(kills, len(made))
     with tempfile.TemporaryDirectory() as directory:
         run(directory, made, within, late, faults=faults)
 
@@ -187,8 +201,7 @@ class Restless(LocalJoin):
 def test_a_route_that_changes_every_batch_changes_nothing(
     made, within, late, ways, small, kills
 ) -> None:
-    in_order = sorted(kills, key=lambda k: k[1])
-    faults = tuple(Fault(point, batch) for point, batch in in_order if batch < len(made))
+    faults = faults_of(kills, len(made))
     limits = Limits(run_bytes=1, chunk_bytes=1, chunk_rows=1) if small else Limits()
     Restless.ways = tuple(ways)
     with tempfile.TemporaryDirectory() as directory:
@@ -215,25 +228,7 @@ def test_many_batches_are_compacted_and_forgotten(tmp_path) -> None:
                 rows["b"] = [str(v) for v in rows["b"]]
             sides.append(pa.table(rows).cast(schema))
         made.append((sides[0], sides[1]))
-    micro = 1_000_000
-    joined = LocalJoin(
-        str(tmp_path),
-        ["k", "g"],
-        ("lt", "rt"),
-        Bounds(-40 * micro, 40 * micro),
-        Delays({"left": 3 * micro, "right": 3 * micro}),
-        LEFT,
-        RIGHT,
-    )
-    found = joined.run(made)
-    expected = join_oracle(
-        made,
-        on=[("k", "k"), ("g", "g")],
-        time=("lt", "rt"),
-        within=("-40 seconds", "40 seconds"),
-        watermark=("3 seconds", "3 seconds"),
-    )
-    assert_same_rows(found, expected)
+    joined = run(tmp_path, made, (-40, 40), (3, 3), instances=2)
     states = [p["operators"][0]["state"] for p in joined.progress]
     assert max(s["merged"] for s in states) > 0, "compaction never ran"
     assert max(s["segments"] for s in states) < 80
@@ -247,28 +242,11 @@ def test_many_batches_are_compacted_and_forgotten(tmp_path) -> None:
 def test_a_null_time_stops_the_batch_and_names_the_row(tmp_path) -> None:
     left = pa.Table.from_pylist([{"k": "x", "g": 1, "lt": None, "a": 7}], LEFT)
     right = RIGHT.empty_table()
-    joined = LocalJoin(
-        str(tmp_path),
-        ["k", "g"],
-        ("lt", "rt"),
-        Bounds(0, 0),
-        Delays({"left": 0, "right": 0}),
-        LEFT,
-        RIGHT,
-    )
+    joined = local(tmp_path)
     with pytest.raises(BadRowError, match=r"left input.*'a': 7.*badRows"):
         joined.step(0, (left, right))
     assert not list((tmp_path / "commits").iterdir()), "nothing is committed"
-    dropping = LocalJoin(
-        str(tmp_path / "drop"),
-        ["k", "g"],
-        ("lt", "rt"),
-        Bounds(0, 0),
-        Delays({"left": 0, "right": 0}),
-        LEFT,
-        RIGHT,
-        drop_bad_rows=True,
-    )
+    dropping = local(tmp_path / "drop", drop_bad_rows=True)
     dropping.step(0, (left, right))
     told = dropping.progress[0]["operators"][0]
     assert told["badRows"] == {"left": 1, "right": 0}
@@ -282,16 +260,7 @@ def test_floats_as_keys_join_as_in_spark(tmp_path) -> None:
     """−0.0 is 0.0, and NaN is NaN, also where every hash has an instance of its own."""
     left = pa.schema([("x", pa.float64()), ("lt", pa.timestamp("us", "UTC"))])
     right = pa.schema([("x", pa.float64()), ("rt", pa.timestamp("us", "UTC"))])
-    joined = LocalJoin(
-        str(tmp_path),
-        ["x"],
-        ("lt", "rt"),
-        Bounds(0, 0),
-        Delays({"left": 0, "right": 0}),
-        left,
-        right,
-        policy=Hash(64),
-    )
+    joined = local(tmp_path, on=["x"], left_schema=left, right_schema=right, policy=Hash(64))
     values = ([0.0, float("nan")], [-0.0, float("nan")])
     tables = [
         pa.table([v, [EPOCH] * 2], schema=s) for v, s in zip(values, (left, right), strict=True)
@@ -302,15 +271,7 @@ def test_floats_as_keys_join_as_in_spark(tmp_path) -> None:
 def test_rows_without_a_key_move_the_watermark(tmp_path) -> None:
     """As any other row with an event time: a row at second 5 is late after one at second 60."""
     moment = [EPOCH + timedelta(seconds=s) for s in (60, 5)]
-    joined = LocalJoin(
-        str(tmp_path),
-        ["k", "g"],
-        ("lt", "rt"),
-        Bounds(0, 0),
-        Delays({"left": 0, "right": 0}),
-        LEFT,
-        RIGHT,
-    )
+    joined = local(tmp_path)
     for number, key in enumerate((None, "x")):
         left = pa.table([[key], [1], [moment[number]], [7]], schema=LEFT)
         right = pa.table([[key], [1], [moment[number]], ["p"]], schema=RIGHT)
@@ -329,16 +290,7 @@ def one_hot_key(size: int) -> tuple[pa.Table, pa.Table]:
 
 
 def test_a_thousand_matches_per_row_never_exist_at_once(tmp_path) -> None:
-    joined = LocalJoin(
-        str(tmp_path),
-        ["k", "g"],
-        ("lt", "rt"),
-        Bounds(0, 0),
-        Delays({"left": 0, "right": 0}),
-        LEFT,
-        RIGHT,
-        policy=Hash(1),
-    )
+    joined = local(tmp_path, policy=Hash(1))
     rows = pa.concat_tables(
         joined._normalise(side, t)
         for side, t in zip(("left", "right"), one_hot_key(2000), strict=True)
@@ -358,15 +310,7 @@ def test_a_thousand_matches_per_row_never_exist_at_once(tmp_path) -> None:
 def test_a_disk_that_takes_no_more_loses_nothing(tmp_path) -> None:
     """Writing a segment fails in the middle; the batch is not committed and can be run again."""
     batch = one_hot_key(500)
-    joined = LocalJoin(
-        str(tmp_path),
-        ["k", "g"],
-        ("lt", "rt"),
-        Bounds(0, 0),
-        Delays({"left": 0, "right": 0}),
-        LEFT,
-        RIGHT,
-    )
+    joined = local(tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
     try:
