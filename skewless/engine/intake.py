@@ -1,12 +1,25 @@
 """Takes rows in as Spark hands them to a task: in pieces, and without the control row."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from skewless.engine.columns import CONTROL_CODE, INSTANCE, LEFT_CODE, SIDE
 from skewless.kernels.pieces import ARRAY_BYTES
 from skewless.kernels.runs import concatenate
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came in, by side."""
+
+    rows: dict[str, int]  # at home here
+    replicas: dict[str, int]  # at home elsewhere
+    late: dict[str, int]
+    null_keys: dict[str, int]
+    bad_rows: dict[str, int]
+    max_time_us: dict[str, int | None]
 
 
 def gather(

@@ -7,6 +7,7 @@ import pyarrow as pa
 from skewless.engine.badrows import BAD_TIME, bad_time, times_and_bad
 from skewless.engine.columns import HASH, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, TIME
 from skewless.engine.dropped import Dropped
+from skewless.engine.intake import Taken
 from skewless.engine.moments import shown_time
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.runs import SortedRun, sort_run
@@ -41,6 +42,17 @@ class Intake:
         self.null_keys = dict.fromkeys(SIDES, 0)
         self.bad_rows = dict.fromkeys(SIDES, 0)
         self.max_time_us: dict[str, int | None] = dict.fromkeys(SIDES)
+
+    def taken(self) -> Taken:
+        """What has come in so far."""
+        return Taken(
+            self.rows,
+            self.replicas,
+            self.late,
+            self.null_keys,
+            self.bad_rows,
+            self.max_time_us,
+        )
 
     def sort(self, rows: pa.RecordBatch, side: str) -> tuple[SortedRun, SortedRun]:
         """The rows of a side that can match, sorted: those at home here, and the replicas."""

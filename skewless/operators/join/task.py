@@ -1,7 +1,5 @@
 """What one instance does with its rows of one batch: probe, stream out pairs, store, report."""
 
-import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,22 +11,19 @@ from skewless.engine.chunks import Chunks, Limits
 from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather, without_control
+from skewless.engine.ledger import Ledger, live
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
-from skewless.kernels.warmup import compile_kernels
-from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
-from skewless.load.memory import peak_memory_bytes
-from skewless.load.report import Report, write_report
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
 from skewless.operators.join.layout import Layout
 from skewless.routing.route import Route
-from skewless.state.compaction import choose_merges
+from skewless.state.compaction import Merge, choose_merges
 from skewless.state.faults import Faults
 from skewless.state.manifest import Segments
 from skewless.state.naming import BatchNames
-from skewless.state.segment import Segment, open_segment, write_segment
+from skewless.state.segment import Segment, open_segment
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
@@ -75,12 +70,7 @@ class _Execution:
 
     def __init__(self, task: JoinTask) -> None:
         self._task = task
-        compile_kernels()
-        self._wall = time.perf_counter()
-        self._cpu = time.process_time()
-        # The order of arrival decides how rows of equal time lie, and how a large input falls into
-        # pieces: a report must name only files that its own run has written.
-        self._nonce = uuid.uuid4().hex[:8]
+        self._ledger = Ledger(task.storage, task.names, task.route.partitions, task.detail)
         self._dropped = Dropped(task.storage, task.names, keep=task.keep_dropped)
         self._intake = Intake(
             task.layout,
@@ -89,9 +79,6 @@ class _Execution:
             self._dropped,
             drop_bad_rows=task.drop_bad_rows,
         )
-        self._matches = 0
-        self._counts = TaskCounts(task.route.partitions, task.detail)
-        self._written: list[Segment] = []
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)
@@ -100,7 +87,7 @@ class _Execution:
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         task = self._task
-        for part, (rows, last) in enumerate(gather(batches, task.limits.run_bytes)):
+        for rows, last in gather(batches, task.limits.run_bytes):
             task.faults.reach("in_task", task.names.batch)
             rows, named = without_control(rows)
             instance = named if instance is None else instance
@@ -117,13 +104,14 @@ class _Execution:
                 # Rows of a later piece of this batch may still meet every row of this one.
                 home = arrived.home[side]
                 kept = self._still_needed(home, side) if last else home
-                self._store(instance, side, kept, f"{self._nonce}-{part:04d}")
+                self._ledger.store(instance, side, kept)
                 self._earlier_replicas[side].append(arrived.replicas[side])
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
-        self._dropped.close(instance)
-        replaced = self._merge(instance)
-        write_report(task.storage, task.names.report(instance), self._report(instance, replaced))
+        mine = task.segments.written_by(instance, task.route.instances)
+        merges = choose_merges(mine, self._keep_from_us, task.bounds.window_us(task.delays))
+        self._ledger.merge(instance, merges, self._combined)
+        self._ledger.close(instance, self._intake.taken(), self._dropped)
 
     def _join(self, instance: int, arrived: _Arrived) -> Iterator[pa.RecordBatch]:
         """Every pair that is this instance's to find, once.
@@ -136,9 +124,9 @@ class _Execution:
             other = OTHER[side]
             run = arrived.home[side]
             if len(run):
-                self._counts.add_rows(side, run.hashes)
+                self._ledger.count_rows(side, run.hashes)
                 old = self._opened(instance, other, run, self._readable(instance, other))
-                new = self._opened(instance, other, run, self._written)
+                new = self._opened(instance, other, run, self._ledger.written)
                 for stored in (*old, *new, *self._earlier_replicas[other]):
                     yield from self._emit(side, run, stored)
                 yield from self._emit(side, run, arrived.replicas[other])
@@ -146,7 +134,7 @@ class _Execution:
                     yield from self._emit(side, run, arrived.home[other])
             replicas = arrived.replicas[side]
             if len(replicas):
-                for stored in self._opened(instance, other, replicas, self._written):
+                for stored in self._opened(instance, other, replicas, self._ledger.written):
                     yield from self._emit(side, replicas, stored)
                 if self._task.route.replicas_meet:
                     if side == LEFT:
@@ -185,9 +173,9 @@ class _Execution:
         if not found.total:
             return
         hit = np.flatnonzero(found.count)
-        self._counts.add_matches(found.needles.hashes[hit], found.count[hit])
+        self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
         for needle, other in self._chunks.portions(found, layout.key_columns):
-            self._matches += len(needle)
+            self._ledger.matches += len(needle)
             yield from self._chunks.add(self._pair(side, found, needle, other))
 
     def _pair(
@@ -213,92 +201,23 @@ class _Execution:
         task = self._task
         seen = merged_max(task.max_time_us, self._intake.max_time_us)
         watermark = task.delays.watermark(seen, task.watermark_us)
-        return _newer(run, task.bounds.keep_from_us(watermark, task.delays)[side])
+        return live(run, task.bounds.keep_from_us(watermark, task.delays)[side])
 
-    def _store(self, instance: int, side: str, run: SortedRun, part: str) -> None:
-        if not len(run):
-            return
-        task = self._task
-        self._written.append(
-            write_segment(
-                task.storage,
-                task.names.segment(instance, side, part),
-                run,
-                side=side,
-                instance=instance,
-                level=0,
-                batches=(task.names.batch, task.names.batch),
-                partitions=task.route.partitions,
-            )
+    @property
+    def _keep_from_us(self) -> dict[str, int | None]:
+        return self._task.bounds.keep_from_us(self._task.watermark_us, self._task.delays)
+
+    def _combined(self, merge: Merge, runs: list[SortedRun]) -> SortedRun | None:
+        """Merging state: the rows that a later one may still match."""
+        keep_from_us = self._keep_from_us[merge.side]
+        runs = [run for run in (live(run, keep_from_us) for run in runs) if len(run)]
+        if not runs:
+            return None
+        layout = self._task.layout
+        return sort_run(
+            np.concatenate([run.hashes for run in runs]),
+            np.concatenate([run.times for run in runs]),
+            concatenate([run.rows for run in runs]),
+            layout.key_columns,
+            hash_is_key=layout.hash_is_key,
         )
-
-    def _merge(self, instance: int) -> list[str]:
-        """Does this instance's merges; gives the names of the segments merged away."""
-        task = self._task
-        keep = task.bounds.keep_from_us(task.watermark_us, task.delays)
-        replaced: list[str] = []
-        mine = task.segments.written_by(instance, task.route.instances)
-        merges = choose_merges(mine, keep, task.bounds.window_us(task.delays))
-        for number, merge in enumerate(merges):
-            opened = [open_segment(task.storage, s, TIME) for s in merge.segments]
-            runs = [_newer(run, keep[merge.side]) for run in opened]
-            runs = [run for run in runs if len(run)]
-            replaced += [s.name for s in merge.segments]
-            if not runs:
-                continue
-            merged = sort_run(
-                np.concatenate([run.hashes for run in runs]),
-                np.concatenate([run.times for run in runs]),
-                concatenate([run.rows for run in runs]),
-                task.layout.key_columns,
-                hash_is_key=task.layout.hash_is_key,
-            )
-            self._written.append(
-                write_segment(
-                    task.storage,
-                    task.names.segment(instance, merge.side, f"{self._nonce}-m{number:03d}"),
-                    merged,
-                    side=merge.side,
-                    instance=merge.instance,
-                    level=1 + max(s.level for s in merge.segments),
-                    batches=(
-                        min(s.first_batch for s in merge.segments),
-                        max(s.last_batch for s in merge.segments),
-                    ),
-                    partitions=task.route.partitions,
-                )
-            )
-        return replaced
-
-    def _report(self, instance: int, replaced: list[str]) -> Report:
-        intake = self._intake
-        return Report(
-            instance=instance,
-            rows=intake.rows,
-            replicas=intake.replicas,
-            late=intake.late,
-            null_keys=intake.null_keys,
-            bad_rows=intake.bad_rows,
-            max_time_us=intake.max_time_us,
-            matches=self._matches,
-            cpu_ms=1e3 * (time.process_time() - self._cpu),
-            wall_ms=1e3 * (time.perf_counter() - self._wall),
-            peak_memory_bytes=peak_memory_bytes(),
-            segments=self._written,
-            replaced=replaced,
-            partitions=self._counts.partitions(),
-            hot_keys=self._counts.hot_keys(),
-            dropped=self._dropped.samples,
-            dropped_files=self._dropped.files,
-        )
-
-
-def _newer(run: SortedRun, keep_from_us: int | None) -> SortedRun:
-    if keep_from_us is None or not len(run):
-        return run
-    keep = run.times >= keep_from_us
-    if keep.all():
-        return run
-    return SortedRun(
-        run.hashes[keep], run.times[keep], run.rows.filter(pa.array(keep)), run.mixed_keys
-    )

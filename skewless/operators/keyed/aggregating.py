@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.engine.chunks import bounded
+from skewless.engine.ledger import Ledger, live
 from skewless.kernels.runs import SortedRun
 from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import INPUT
-from skewless.operators.keyed.ledger import Ledger, live
 from skewless.operators.keyed.process import Measure
 from skewless.operators.keyed.sessions import Due, carried
 from skewless.operators.keyed.summary import Summary
@@ -66,6 +66,7 @@ class Aggregating:
         stored = task.opened(INPUT, task.route.reads(instance))
         groups = self._summary.completed(new, stored)
         self._ledger.count_matches(groups.hashes, np.ones(len(groups), np.int64))
+        self._ledger.matches += len(groups)
         yield from bounded(self._summary.output(groups), task.limits)
 
     def _carry(self, instance: int) -> SortedRun | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from skewless.engine.chunks import Limits, bounded
 from skewless.engine.columns import TIME
+from skewless.engine.ledger import Ledger, kept, live
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError, account, counted
 from skewless.kernels.groups import (
@@ -34,7 +35,6 @@ from skewless.operators.keyed.layout import (
     Layout,
     windows_column,
 )
-from skewless.operators.keyed.ledger import Ledger, kept, live
 from skewless.operators.keyed.process import Function
 from skewless.operators.keyed.windows import Window, Windows, open_windows
 from skewless.operators.strict import OutputError, fitted

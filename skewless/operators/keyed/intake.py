@@ -10,7 +10,7 @@ from skewless.engine.badrows import BAD_TIME, bad_time, times_and_bad
 from skewless.engine.chunks import Limits
 from skewless.engine.columns import HASH, SIDE, TIME
 from skewless.engine.dropped import Dropped
-from skewless.engine.intake import gather, without_control
+from skewless.engine.intake import Taken, gather, without_control
 from skewless.engine.moments import shown_time
 from skewless.kernels.groups import Mask, without_negative_zero
 from skewless.kernels.ordering import HashArray, TimeArray
@@ -59,6 +59,17 @@ class Intake:
         self.null_keys = 0
         self.bad_rows = 0
         self.max_time_us: int | None = None
+
+    def taken(self) -> Taken:
+        """What has come in so far."""
+        return Taken(
+            rows={INPUT: self.rows},
+            replicas={INPUT: 0},
+            late={INPUT: self.late},
+            null_keys={INPUT: self.null_keys},
+            bad_rows={INPUT: self.bad_rows},
+            max_time_us={INPUT: self.max_time_us},
+        )
 
     def pieces(
         self, batches: Iterator[pa.RecordBatch], run_bytes: int

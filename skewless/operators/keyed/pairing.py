@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from skewless.engine.chunks import Chunks
 from skewless.engine.columns import TIME
+from skewless.engine.ledger import Ledger, live
 from skewless.errors import bad_argument
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.operators.keyed.intake import Intake, Rows
 from skewless.operators.keyed.layout import INPUT, Layout
-from skewless.operators.keyed.ledger import Ledger, live
 from skewless.operators.keyed.process import SelfJoin
 from skewless.state.compaction import Merge
 from skewless.state.segment import Segment, open_segment
@@ -121,6 +121,7 @@ class Pairing:
         hit = np.flatnonzero(found.count)
         self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
         for needle, other in self._chunks.portions(found, self._task.layout.keys):
+            self._ledger.matches += len(needle)
             sides = [(found.needles, needle), (found.stored, other)]
             yield from self._chunks.add(self._joined(*(sides[::-1] if stored_first else sides)))
 

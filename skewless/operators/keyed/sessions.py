@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.engine.ledger import kept
 from skewless.kernels.lookup import rows_of_hashes
 from skewless.kernels.runs import SortedRun, concatenate
 from skewless.operators.keyed.layout import DUE
-from skewless.operators.keyed.ledger import kept
 from skewless.operators.keyed.summary import Summary, taken
 from skewless.routing.partitions import PartitionTable
 

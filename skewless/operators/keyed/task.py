@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from skewless.engine.chunks import Limits
 from skewless.engine.dropped import Dropped
+from skewless.engine.ledger import Ledger
 from skewless.kernels.runs import SortedRun
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.keyed.aggregating import Aggregating
 from skewless.operators.keyed.calling import Calling
 from skewless.operators.keyed.intake import Intake
 from skewless.operators.keyed.layout import INPUT, Layout
-from skewless.operators.keyed.ledger import Ledger
 from skewless.operators.keyed.lifetimes import Lifetimes
 from skewless.operators.keyed.pairing import Pairing
 from skewless.operators.keyed.process import Function, Process, SelfJoin
@@ -88,7 +89,7 @@ class KeyedTask:
             reads_time=INPUT not in self.delays.given,
             limits=self.limits,
         )
-        ledger = Ledger(self.storage, self.names, self.route, self.detail)
+        ledger = Ledger(self.storage, self.names, self.route.partitions, self.detail)
         work: Aggregating | Pairing | Calling
         if isinstance(self.process, SelfJoin):
             work = Pairing(self, self.process, intake, ledger)
@@ -101,10 +102,9 @@ class KeyedTask:
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
             dropped.flush(instance)
-            ledger.count_rows(rows.hashes)
+            ledger.count_rows(INPUT, np.sort(rows.hashes))
             yield from work.take(instance, rows, last)
         assert instance is not None, "an empty instance is told which one it is"
         yield from work.finish(instance)
         ledger.merge(instance, self.merges(instance), work.combine)
-        dropped.close(instance)
-        ledger.close(instance, intake, dropped)
+        ledger.close(instance, intake.taken(), dropped)

@@ -1,13 +1,14 @@
-"""What every keyed task keeps account of: segments read and written, merges, the report."""
+"""What every task with state keeps account of: segments written, merges, the report."""
 
 import time
 import uuid
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pyarrow as pa
 
+from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
+from skewless.engine.intake import Taken
 from skewless.kernels.groups import Mask
 from skewless.kernels.ordering import HashArray, IndexArray
 from skewless.kernels.runs import SortedRun
@@ -16,9 +17,6 @@ from skewless.load.counts import TaskCounts
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.load.memory import peak_memory_bytes
 from skewless.load.report import Report, write_report
-from skewless.operators.keyed.intake import Intake
-from skewless.operators.keyed.layout import DUE, INPUT
-from skewless.routing.route import Route
 from skewless.state.compaction import Merge
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment, open_segment, write_segment
@@ -31,31 +29,30 @@ class Ledger:
     """The account of one instance's pass over its rows of one batch."""
 
     def __init__(
-        self, storage: Storage, names: BatchNames, route: Route, detail: Detail = STANDING_OUT
+        self, storage: Storage, names: BatchNames, partitions: int, detail: Detail = STANDING_OUT
     ) -> None:
         self._storage = storage
         self._names = names
-        self._route = route
+        self._partitions = partitions
         compile_kernels()
         self._wall = time.perf_counter()
         self._cpu = time.process_time()
-        # The order of arrival decides how rows of equal time lie: a report must name only files
-        # that its own run has written.
+        # The order of arrival decides how rows of equal time lie, and how a large input falls into
+        # pieces: a report must name only files that its own run has written.
         self._nonce = uuid.uuid4().hex[:8]
-        self._counts = TaskCounts(route.partitions, detail)
-        self._matches = 0
+        self._counts = TaskCounts(partitions, detail)
+        self.matches = 0  # what was given
         self.written: list[Segment] = []
         self._replaced: list[str] = []
 
-    def count_rows(self, hashes: HashArray) -> None:
-        """The rows that came in, in any order."""
-        if len(hashes):
-            self._counts.add_rows(INPUT, np.sort(hashes))
+    def count_rows(self, side: str, sorted_hashes: HashArray) -> None:
+        """The rows of a side that are at home here."""
+        if len(sorted_hashes):
+            self._counts.add_rows(side, sorted_hashes)
 
     def count_matches(self, sorted_hashes: HashArray, counts: IndexArray) -> None:
-        """How much the rows of these hashes gave."""
+        """How much the rows of these hashes gave, as far as their hashes tell."""
         if len(sorted_hashes):
-            self._matches += int(counts.sum())
             self._counts.add_matches(sorted_hashes, counts)
 
     def store(self, instance: int, side: str, run: SortedRun) -> None:
@@ -68,7 +65,9 @@ class Ledger:
     def merge(self, instance: int, merges: Sequence[Merge], combine: Combine) -> None:
         """Does this instance's merges; `combine` gives the rows that live on, or None."""
         for number, merge in enumerate(merges):
-            combined = combine(merge, [open_segment(self._storage, s, DUE) for s in merge.segments])
+            combined = combine(
+                merge, [open_segment(self._storage, s, TIME) for s in merge.segments]
+            )
             self._replaced += [s.name for s in merge.segments]
             if combined is None or not len(combined):
                 continue
@@ -85,17 +84,18 @@ class Ledger:
                 ),
             )
 
-    def close(self, instance: int, intake: Intake, dropped: Dropped) -> None:
+    def close(self, instance: int, taken: Taken, dropped: Dropped) -> None:
         """Leaves the report behind: the batch is done."""
+        dropped.close(instance)
         report = Report(
             instance=instance,
-            rows={INPUT: intake.rows},
-            replicas={INPUT: 0},
-            late={INPUT: intake.late},
-            null_keys={INPUT: intake.null_keys},
-            bad_rows={INPUT: intake.bad_rows},
-            max_time_us={INPUT: intake.max_time_us},
-            matches=self._matches,
+            rows=taken.rows,
+            replicas=taken.replicas,
+            late=taken.late,
+            null_keys=taken.null_keys,
+            bad_rows=taken.bad_rows,
+            max_time_us=taken.max_time_us,
+            matches=self.matches,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=1e3 * (time.perf_counter() - self._wall),
             peak_memory_bytes=peak_memory_bytes(),
@@ -127,7 +127,7 @@ class Ledger:
                 instance=owner,
                 level=level,
                 batches=batches,
-                partitions=self._route.partitions,
+                partitions=self._partitions,
             )
         )
 
