@@ -102,8 +102,30 @@ def table_sink(
     found = _source_of(name, session)
     if source is not None and found != source.lower():
         raise bad_argument("format", source, f"{found!r}, the format of the table {name}, or none")
-    columns = _ordered(name, session.table(name).columns, schema.names, fold)
+    table = session.table(name).schema
+    columns = _ordered(name, table.names, schema.names, fold)
+    for wanted, column in zip(table.fields, columns, strict=True):
+        given = schema[column].dataType
+        if not _takes(wanted.dataType, given):
+            raise SkewlessError(
+                f"tableName: the column {wanted.name!r} of the table {name} is "
+                f"{wanted.dataType.simpleString()}, and that of the result is "
+                f"{given.simpleString()}; cast it with .withColumn(...)"
+            )
     return TableSink(name, found, columns, schema, options)
+
+
+def _takes(wanted: T.DataType, given: T.DataType) -> bool:
+    """Whether Spark stores values of one type in a column of another, as far as types tell."""
+    if isinstance(wanted, T.StringType) or isinstance(given, T.NullType):
+        return True
+    nested = (T.StructType, T.ArrayType, T.MapType)
+    if isinstance(wanted, nested) or isinstance(given, nested):
+        return type(wanted) is type(given)
+    for kinds in ((T.NumericType,), (T.DateType, T.TimestampType, T.TimestampNTZType)):
+        if isinstance(wanted, kinds) and isinstance(given, kinds):
+            return True
+    return type(wanted) is type(given)
 
 
 def _ordered(

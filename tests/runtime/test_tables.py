@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 import skewless as sk
-from skewless.runtime.tables import TableSink, table_sink
+from skewless.runtime.tables import TableSink, _takes, table_sink
 from skewless.state.storage import Storage
 
 from .test_writer import BATCHES, build, replay  # noqa: F401 - the fixture
@@ -57,6 +58,9 @@ def test_a_table_that_is_there_says_what_it_takes(spark: SparkSession, shop: str
             "schema": rows.withColumnRenamed("v", "w").schema
         },
         "tableName: got 'shop.seen'; takes the name of a table": {"name": "shop.seen"},
+        "'K' of the table shop.notes is bigint, and that of the result is string; cast it": {
+            "schema": rows.selectExpr("string(k) AS k", "v").schema
+        },
     }
     for says, changed in wrong.items():
         options = {"name": "shop.notes", "schema": rows.schema, **asked, **changed}
@@ -96,3 +100,24 @@ def test_delta_is_told_which_batch_of_which_query_it_gets(tmp_path: Path) -> Non
         ("options", options),
         ("saveAsTable", ("t",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "fits"),
+    [
+        ("bigint", "int", True),
+        ("int", "bigint", True),
+        ("double", "decimal(10,2)", True),
+        ("string", "bigint", True),
+        ("timestamp", "date", True),
+        ("bigint", "string", False),
+        ("boolean", "int", False),
+        ("timestamp", "bigint", False),
+        ("array<int>", "string", False),
+        ("array<bigint>", "array<int>", True),
+        ("binary", "binary", True),
+    ],
+)
+def test_columns_take_what_spark_stores(wanted: str, given: str, fits: bool) -> None:
+    kinds = [T.StructType.fromDDL(f"x {kind}")["x"].dataType for kind in (wanted, given)]
+    assert _takes(*kinds) is fits
