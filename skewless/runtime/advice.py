@@ -48,8 +48,8 @@ _ADVICE = {
     ("write", "writeTo"): "use .writeStream",
     # What Spark asks of the other one in df.union(stream) or df.join(stream).
     ("_jdf", "_plan"): (
-        "a DataFrame cannot be combined with it: union the inputs before the operator, join it with "
-        "sk.join, or combine every batch by .transform(lambda batch: ...)"
+        "a DataFrame cannot be combined with it: union the inputs before the operator, join it "
+        "with sk.join, or combine every batch by .transform(lambda batch: ...)"
     ),
     ("foreach", "foreachPartition"): "use .writeStream.foreachBatch(function)",
     (
