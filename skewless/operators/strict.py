@@ -38,7 +38,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
     >>> fitted(pa.record_batch({"n": [5]}), pa.schema([("n", pa.timestamp("us"))]))
     Traceback (most recent call last):
-    skewless.operators.strict.OutputError: column 'n': int64 is no timestamp[us]
+    skewless.operators.strict.OutputError: column 'n': int64 cannot be cast to timestamp[us]
     """
     if batch.schema.equals(schema):
         for column, field in zip(batch.columns, schema, strict=True):

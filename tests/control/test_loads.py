@@ -28,8 +28,12 @@ def test_stored_rows_are_shared_by_the_partitions_of_a_segment() -> None:
 
 def test_a_key_is_one_key_whoever_reports_it_and_no_heavier_than_its_partition() -> None:
     reports = [
-        report(0, {0: 100}, (HotKeyLoad(5, 40, 0, 10),)),
-        report(1, {0: 100, 3: 10}, (HotKeyLoad(5, 30, 20, 5), HotKeyLoad(7, 1, 0, 0))),
+        report(0, {0: 100}, (HotKeyLoad(5, {"left": 40, "right": 0}, 10),)),
+        report(
+            1,
+            {0: 100, 3: 10},
+            (HotKeyLoad(5, {"left": 30, "right": 20}, 5), HotKeyLoad(7, {"input": 1}, 0)),
+        ),
     ]
     loads, balance = loads_of(Balance.initial(2), 4, reports, ())
     assert loads.rows.tolist() == [200.0, 0.0, 0.0, 10.0]

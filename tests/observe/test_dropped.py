@@ -8,7 +8,7 @@ SAMPLE = {"input": "left", "row": {"k": 1}, "reason": "late"}
 
 
 def record(batch: int, **operator: Any) -> dict[str, Any]:
-    told = {"operator": "join", "dropped": [], **operator}
+    told = {"operator": "join", "name": "join", "dropped": [], **operator}
     return {"batchId": batch, "operators": [told]}
 
 

@@ -487,7 +487,7 @@ def test_wrong_arguments(rows, changed, says) -> None:
     ("make", "says"),
     [
         (lambda: sk.Agg({"n": "median"}), "process: got 'median'; takes one of count, "),
-        (lambda: sk.Agg({}), "process: got {}; takes such as"),
+        (lambda: sk.Agg({}), "process: got {}; takes aggregates such as"),
         (lambda: sk.Agg({"n": ("sum",)}), "process: got {'n': ('sum',)}"),
         (lambda: sk.Agg([("n", "sum")]), "process: got [('n', 'sum')]"),
         (lambda: sk.SelfJoin("-1 second"), "within: got '-1 second'"),

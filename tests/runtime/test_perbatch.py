@@ -2,7 +2,7 @@
 
 import pytest
 
-from skewless.runtime.perbatch import _found
+from skewless.runtime import perbatch
 
 PLAN = """\
 Project [k#1]
@@ -27,9 +27,17 @@ Project [k#1]
         ("Filter (k#1 > 1)", None),
     ],
 )
-def test_only_nodes_over_the_batch_count(above: str, what: str | None) -> None:
-    assert _found(PLAN.format(above=above).splitlines(), "batch_1") == what
+def test_only_nodes_over_the_batch_count(
+    above: str, what: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(monkeypatch, PLAN.format(above=above).splitlines()) == what
 
 
-def test_a_plan_without_the_batch_says_nothing() -> None:
-    assert _found(["Aggregate [k#2]", "+- Relation [k#2]"], "batch_1") is None
+def test_a_plan_without_the_batch_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(monkeypatch, ["Aggregate [k#2]", "+- Relation [k#2]"]) is None
+    assert told(monkeypatch, []) is None, "a plan that Spark does not show"
+
+
+def told(monkeypatch: pytest.MonkeyPatch, plan: list[str]) -> str | None:
+    monkeypatch.setattr(perbatch, "analysed", lambda frame: plan)
+    return perbatch.across_rows(None, "batch_1")  # type: ignore[arg-type]

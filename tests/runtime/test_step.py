@@ -86,7 +86,7 @@ class Engine:
 
     def begin(self, batch: int) -> Any:
         self.work("begin", 0.25)
-        route = SimpleNamespace(instances=2, replicates=False)
+        route = SimpleNamespace(instances=2, replicates=False, spreads=False)
         part = SimpleNamespace(task=None, order=(0, 1), state=SimpleNamespace(route=route))
         return SimpleNamespace(batch=batch, parts=(part,))
 

@@ -655,7 +655,7 @@ def test_a_checkpoint_of_another_format_is_refused(replay) -> None:
     newest = max((replay.checkpoint / "skewless" / "commits").glob("*.json"))
     newest.write_text(json.dumps({**json.loads(newest.read_text()), "format": 99}))
     with pytest.raises(
-        sk.SkewlessError, match=r"format 99.*reads format 3.*new checkpointLocation"
+        sk.SkewlessError, match=r"format 99.*reads format 4.*new checkpointLocation"
     ):
         replay.start(build)
 
