@@ -313,13 +313,10 @@ class Engine:
         gone = self._retired - now
         self._retired = before - now
         needed = set(map(folder_of, now | before))
-        some_left: list[str] = []
-        for folder in {folder_of(name) for name in gone}:
-            if folder in needed:
-                some_left += [name for name in gone if folder_of(name) == folder]
-            else:
-                self.storage.delete_folder(f"{SEGMENTS}/{folder}")
-        self.storage.delete_all([f"{SEGMENTS}/{folder_of(n)}/{n}" for n in some_left])
+        for folder in set(map(folder_of, gone)) - needed:
+            self.storage.delete_folder(f"{SEGMENTS}/{folder}")
+        single = [(folder_of(name), name) for name in gone if folder_of(name) in needed]
+        self.storage.delete_all([f"{SEGMENTS}/{folder}/{name}" for folder, name in single])
         empty = self._log.forget(gone)
         self.storage.delete_all([f"{MANIFESTS}/{name}" for name in sorted(empty)])
         for part in attempt.parts:

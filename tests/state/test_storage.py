@@ -186,3 +186,39 @@ def test_errors_survive_pickling(local: Storage) -> None:
     copy = pickle.loads(pickle.dumps(failure.value))
     assert isinstance(copy, MissingFileError)
     assert str(copy) == str(failure.value)
+
+
+def test_a_folder_goes_with_all_that_is_in_it(storage: Storage) -> None:
+    storage.make_directory("a/b")
+    for name in ("a/x", "a/b/y"):
+        storage.write_bytes(name, b"z")
+    storage.delete_folder("a")
+    assert not storage.exists("a")
+    storage.delete_folder("a")  # gone already
+
+
+def test_a_folder_that_somebody_still_reads_may_stay(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Busy:
+        def __init__(self, code: int) -> None:
+            self.code = code
+
+        def delete_dir(self, path: str) -> None:
+            raise OSError(self.code, "cannot remove", path)
+
+    for code in (errno.ENOTEMPTY, errno.EBUSY):
+        monkeypatch.setitem(storage.__dict__, "_opened", (Busy(code), "/s"))
+        storage.delete_folder("a")
+    monkeypatch.setitem(storage.__dict__, "_opened", (Busy(errno.EROFS), "/s"))
+    with pytest.raises(StateError, match="/s/a: cannot delete"):
+        storage.delete_folder("a")
+
+
+def test_several_files_are_read_and_deleted_at_once(storage: Storage) -> None:
+    names = [f"f{number}" for number in range(50)]
+    for name in names:
+        storage.write_bytes(name, name.encode())
+    assert [content.decode() for content in storage.read_all(names)] == names
+    storage.delete_all([*names, "not there"])
+    assert storage.list("") == []
