@@ -31,7 +31,7 @@ from skewless.state.naming import (
     instance_of,
     own_files,
 )
-from skewless.state.storage import StateError, Storage
+from skewless.state.storage import MissingFileError, StateError, Storage
 
 # How many commit files stay as the record of progress, as Spark keeps its own.
 _PROGRESS_KEPT = 100
@@ -275,7 +275,7 @@ class Engine:
             check_fingerprint(before, self._fingerprint, self.storage.uri)
         kept = before.segment_names()
         for older in range(batch - KEPT_WHOLE, batch - 1):
-            if older in committed:
+            if older in committed and self._is_whole(older):
                 kept |= self._log.load(older).segment_names()
         folders = set(map(folder_of, kept))
         for folder in own_files(self.storage, SEGMENTS):
@@ -294,6 +294,17 @@ class Engine:
                 self.storage.delete(f"{MANIFESTS}/{name}")
         self._retired = kept - before.segment_names()
         return before
+
+    def _is_whole(self, batch: int) -> bool:
+        """Whether what a commit needs is still described.
+
+        It is not where the batch to be replayed had a commit before, and its garbage was collected.
+        """
+        try:
+            CommitLog(self.storage).load(batch)
+        except MissingFileError:
+            return False
+        return True
 
     def _delete_all_but(self, kept: set[str], folder: str) -> None:
         """Deletes the files of a folder of segments that no commit needs.

@@ -219,8 +219,8 @@ def _read(storage: Storage, manifest: Manifest) -> _Table:
     try:
         content = storage.read_bytes(name)
     except MissingFileError as failure:
-        raise StateError(
-            f"{storage.path(name)}: a manifest of the last commit is missing; {_REMEDY}"
+        raise MissingFileError(
+            f"{storage.path(name)}: a manifest of the commit is missing; {_REMEDY}"
         ) from failure
     if zlib.crc32(content) != manifest.checksum:
         raise StateError(

@@ -219,6 +219,18 @@ def test_a_killed_batch_is_replayed_from_the_commit_before_it(
     assert segments_on_disk(storage) == needed(storage, batch) | needed(storage, batch + 1)
 
 
+@pytest.mark.parametrize("batch", range(8))
+def test_a_batch_is_replayed_although_its_garbage_was_collected(
+    storage: Storage, batch: int
+) -> None:
+    """It died after its commit was done, before Spark knew of it."""
+    run(storage, batch + 1)
+    commit = run(storage, 2, first=batch)
+    assert seen(commit) == list(range(batch + 2))
+    assert segments_on_disk(storage) == needed(storage, batch) | needed(storage, batch + 1)
+    assert manifests_on_disk(storage) == manifests_of(storage, batch, batch + 1)
+
+
 @settings(max_examples=50)
 @given(
     deaths=st.lists(
