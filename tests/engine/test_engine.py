@@ -153,6 +153,8 @@ def test_a_late_twin_of_a_task_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def opened(storage: Storage, *faults: Fault, **options: Any) -> Engine:
+    """An engine in a process of its own, which has read nothing yet."""
+    manifest._tables.clear()
     engine = Engine(storage, (options.pop("operator", Counting()),), cores=4, **options)
     engine.faults = Faults(faults)
     engine.open()
@@ -226,7 +228,6 @@ def test_a_batch_is_replayed_although_its_garbage_was_collected(
 ) -> None:
     """It died after its commit was done, before Spark knew of it."""
     run(storage, batch + 1)
-    manifest._tables.clear()  # another process has read nothing yet
     commit = run(storage, 2, first=batch)
     assert seen(commit) == list(range(batch + 2))
     assert segments_on_disk(storage) == needed(storage, batch) | needed(storage, batch + 1)
