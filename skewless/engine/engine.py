@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from skewless.engine.names import operator_name
+from skewless.engine.setting import Setting
 from skewless.load.report import Report, read_reports
 from skewless.state.commit import (
     KEPT_WHOLE,
@@ -39,34 +40,41 @@ _FIRST = -1
 
 
 class Operator(Protocol):
-    """What the engine asks of an operator."""
+    """What the engine asks of an operator.
+
+    A batch's result is what its tasks give (unless `waits`) and what its emission gives (if it
+    `emits`).
+    """
 
     @property
     def fingerprint(self) -> dict[str, Any]: ...
+    @property
+    def emits(self) -> bool:
+        """Whether the watermark of a batch may make rows due; then it is `Emitting`."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether its tasks give no rows: all are due only when the watermark is known."""
+        ...
+
     def initial_state(self, cores: int) -> OperatorState: ...
     def adopt(self, state: OperatorState, cores: int) -> OperatorState: ...
     def order(self, state: OperatorState) -> tuple[int, ...]: ...
-    def task(
-        self,
-        state: OperatorState,
-        storage: Storage,
-        names: BatchNames,
-        *,
-        segments: Segments,
-        drop_bad_rows: bool,
-        faults: Faults,
-        keep_dropped: bool,
-    ) -> Any: ...
-    def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState: ...
+    def task(self, state: OperatorState, setting: Setting) -> Any: ...
+    def advance(
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+    ) -> OperatorState:
+        """The state after a batch that began so long ago and whose tasks have all reported."""
+        ...
+
     def output_watermark_us(self, state: OperatorState) -> int | None: ...
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]: ...
 
 
 class Emitting(Operator, Protocol):
-    """An operator that gives rows only when the watermark of the batch is known."""
+    """An operator that gives rows when the watermark of the batch is known."""
 
-    @property
-    def emits(self) -> bool: ...
     def emission(
         self,
         before: OperatorState,
@@ -102,6 +110,7 @@ class Attempt:
     batch: int
     before: Commit
     parts: tuple[Part, ...]  # by operator
+    started: float  # on the engine's clock
     settled: dict[int, Settled] = field(default_factory=dict, compare=False)
 
 
@@ -119,6 +128,7 @@ class Engine:
     drop_bad_rows: bool = False
     keep_dropped: bool = False  # whole, for dead letters; else a few are shown
     faults: Faults = field(default_factory=Faults)
+    clock: Callable[[], float] = time.perf_counter  # seconds
     upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
     _log: CommitLog = field(init=False, repr=False)
@@ -147,6 +157,7 @@ class Engine:
 
     def begin(self, batch: int) -> Attempt:
         """Starts a batch from the commit before it, whatever came later."""
+        started = self.clock()
         before = self._last
         if before is None or before.batch != batch - 1:
             before = self._recover(batch)
@@ -160,17 +171,17 @@ class Engine:
                 self.storage.make_directory(f"{directory}/{names.folder}")
             segments = self._log.stored(state.segments, before.batch, number)
             state = operator.adopt(state, self.cores)
-            task = operator.task(
-                state,
+            setting = Setting(
                 self.storage,
                 names,
-                segments=segments,
+                segments,
                 drop_bad_rows=self.drop_bad_rows,
-                faults=self.faults,
                 keep_dropped=self.keep_dropped,
+                faults=self.faults,
             )
+            task = operator.task(state, setting)
             parts.append(Part(names, state, operator.order(state), task))
-        return Attempt(batch, before, tuple(parts))
+        return Attempt(batch, before, tuple(parts), started)
 
     def missing(self, attempt: Attempt, operator: int = 0) -> list[int]:
         """The instances of an operator whose task has not run to its end."""
@@ -212,7 +223,8 @@ class Engine:
             for side, above in (self.upstream[operator] if self.upstream else {}).items()
         }
         reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
-        state = self.operators[operator].advance(part.state, reports)
+        elapsed_ms = 1e3 * (self.clock() - attempt.started)
+        state = self.operators[operator].advance(part.state, reports, elapsed_ms)
         return Settled(state, tuple(reports))
 
     def dropped(self, attempt: Attempt) -> list[tuple[int, DroppedFile]]:
@@ -226,6 +238,8 @@ class Engine:
 
     def emission(self, attempt: Attempt, operator: int) -> Any | None:
         """The task that gives what the batch's new watermark has made due, if anything."""
+        if not self.operators[operator].emits:
+            return None
         emitting = cast("Emitting", self.operators[operator])
         before, after = attempt.parts[operator].state, self.settle(attempt, operator).state
         stored = partial(self._log.stored, after.segments, attempt.batch, operator)
@@ -233,7 +247,7 @@ class Engine:
 
     def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
         """Publishes the commit of a batch whose tasks have all reported."""
-        started = time.perf_counter()
+        started = self.clock()
         settled = [self.settle(attempt, number) for number in range(len(self.operators))]
         progress = {
             "batchId": attempt.batch,
@@ -246,7 +260,7 @@ class Engine:
             ],
             "durationMs": duration_ms,
         }
-        planned_ms = duration_ms.get("plan", 0.0) + 1e3 * (time.perf_counter() - started)
+        planned_ms = duration_ms.get("plan", 0.0) + 1e3 * (self.clock() - started)
         duration_ms["plan"] = round(planned_ms, 3)
         states = tuple(after.state for after in settled)
         commit = Commit(attempt.batch, self._fingerprint, states, progress)

@@ -84,6 +84,14 @@ class Step:
         if not self._configured:
             self._configure(batch)
         flow = _Flow(engine, self.topology, batch, engine.begin(batch_id), clock)
+        try:
+            self._commit(flow, batch_id)
+        finally:
+            flow.release()
+
+    def _commit(self, flow: "_Flow", batch_id: int) -> None:
+        """Runs the tasks through the sink and publishes what has come of the batch."""
+        engine, clock = self.engine, flow.clock
         # Before the result is asked for: that runs the tasks of operators that emit.
         engine.faults.reach("before_sink", batch_id)
         last = self.topology.nodes[-1]
@@ -97,7 +105,7 @@ class Step:
         if self.dead_letters is not None:
             dropped_files = engine.dropped(flow.attempt)
             clock.lap("plan")
-            self.dead_letters.write(batch.sparkSession, dropped_files, batch_id)
+            self.dead_letters.write(flow.batch.sparkSession, dropped_files, batch_id)
             clock.lap("deadLetters")
         commit = engine.finish(flow.attempt, clock.laps_ms)
         dropped = dropped_line(commit.progress)
@@ -128,6 +136,7 @@ class _Flow:
     attempt: Attempt
     clock: "_Clock"
     _emitted: dict[int, DataFrame] = field(default_factory=dict)
+    _kept: list[DataFrame] = field(default_factory=list)
 
     def result(self, node: Node, *, plan_is_ours: bool) -> DataFrame:
         """What an operator gives, computed when it is consumed.
@@ -135,7 +144,7 @@ class _Flow:
         `plan_is_ours`: nothing but our own code stands between the tasks and the job.
         """
         number = self.topology.number(node)
-        if getattr(node.operator, "emits", False):
+        if node.operator.emits:
             if number not in self._emitted:
                 self._emitted[number] = self._emission(node, number)
             result = self._emitted[number]
@@ -157,17 +166,30 @@ class _Flow:
                 _consume(self._tasks(self.topology.nodes[number], number, plan_is_ours=False))
 
     def _emission(self, node: Node, number: int) -> DataFrame:
-        """First all rows into the state, then what that has made due."""
+        """First all rows into the state, then what that has made due.
+
+        What the tasks themselves give is kept until the batch is done, so that they run once.
+        """
         tasks = self._tasks(node, number, plan_is_ours=True)
+        if not node.operator.waits:
+            tasks = tasks.persist()
+            self._kept.append(tasks)
         self.clock.lap("prepare")
         _consume(tasks)
         self.complete(number + 1)
         self.clock.lap("tasks")
         task = self.engine.emission(self.attempt, number)
+        session = self.batch.sparkSession
         if task is None:
-            return self.batch.sparkSession.createDataFrame([], node.schema)
+            return session.createDataFrame([], node.schema) if node.operator.waits else tasks
         instances = self.attempt.parts[number].state.route.instances
-        return run_emission(self.batch.sparkSession, task, instances, node.schema)
+        emitted = run_emission(session, task, instances, node.schema)
+        return emitted if node.operator.waits else tasks.union(emitted)
+
+    def release(self) -> None:
+        """Lets go of what was kept for the length of the batch."""
+        while self._kept:
+            self._kept.pop().unpersist()
 
     def _tasks(self, node: Node, number: int, plan_is_ours: bool) -> DataFrame:
         part = self.attempt.parts[number]

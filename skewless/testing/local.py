@@ -129,8 +129,7 @@ class LocalQuery(ABC, Generic[Input]):
         return engine
 
     def _emitted(self, attempt: Attempt) -> Iterator[pa.RecordBatch]:
-        emits = getattr(self.operator, "emits", False)
-        emission = self.engine.emission(attempt, 0) if emits else None
+        emission = self.engine.emission(attempt, 0)
         if emission is not None:
             for instance in range(emission.instances):
                 yield from emission.run(instance, iter(()))

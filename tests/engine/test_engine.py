@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless.engine.engine import Attempt, Engine
+from skewless.engine.setting import Setting
 from skewless.load.report import Report, write_report
 from skewless.routing.partitions import packed, round_robin
 from skewless.routing.table import TableRoute
 from skewless.state import manifest
 from skewless.state.commit import CheckpointError, Commit, CommitLog, OperatorState
 from skewless.state.faults import Fault, Faults, SimulatedKill
-from skewless.state.manifest import Segments
-from skewless.state.naming import BatchNames, own_files
+from skewless.state.naming import own_files
 from skewless.state.segment import Segment
 from skewless.state.storage import StateError, Storage
 
@@ -32,6 +32,8 @@ class Counting:
 
     fingerprint: dict[str, Any] = field(default_factory=lambda: {"operator": "counting"})
     adopted_cores: list[int] = field(default_factory=list)
+    emits: bool = False
+    waits: bool = False
 
     def initial_state(self, cores: int) -> OperatorState:
         return OperatorState(
@@ -48,20 +50,12 @@ class Counting:
         self.adopted_cores.append(cores)
         return state
 
-    def task(
-        self,
-        state: OperatorState,
-        storage: Storage,
-        names: BatchNames,
-        *,
-        segments: Segments,
-        drop_bad_rows: bool,
-        keep_dropped: bool,
-        faults: Faults,
-    ) -> Any:
-        return {"drop_bad_rows": drop_bad_rows, "segments": list(segments)}
+    def task(self, state: OperatorState, setting: Setting) -> Any:
+        return {"drop_bad_rows": setting.drop_bad_rows, "segments": list(setting.segments)}
 
-    def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState:
+    def advance(
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+    ) -> OperatorState:
         gone = {name for r in reports for name in r.replaced}
         segments = [s for s in state.segments if s.name not in gone]
         segments += [s for r in reports for s in r.segments]

@@ -112,7 +112,7 @@ def test_the_time_of_tasks_is_told_where_it_is_spent(
     monkeypatch.setattr(steps, "run_emission", lambda *args: "windows")
     monkeypatch.setattr(steps, "_consume", lambda frame: engine.work(frame, 4.0))
     node = Node(
-        operator=SimpleNamespace(emits=emits),  # type: ignore[arg-type]
+        operator=SimpleNamespace(emits=emits, waits=emits),  # type: ignore[arg-type]
         children=(),
         rows=lambda *frames: SimpleNamespace(schema=None),  # type: ignore[arg-type,return-value]
         schema=None,  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from skewless.control.loop import ControlLoop
 from skewless.control.memory import Balance, Planner
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
+from skewless.engine.setting import Setting
 from skewless.load.report import Report
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.layout import Layout
@@ -15,11 +16,7 @@ from skewless.operators.join.task import JoinTask
 from skewless.planning.policy import RoutingPolicy
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
-from skewless.state.faults import Faults
-from skewless.state.manifest import Segments
-from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
-from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
 # How far the watermark of the result lags behind the oldest row that a pair may still have.
@@ -57,41 +54,41 @@ class JoinOperator:
         """The instances in the order in which their tasks should start."""
         return Planner.from_json(state.planner).balance.order
 
-    def task(
-        self,
-        state: OperatorState,
-        storage: Storage,
-        names: BatchNames,
-        *,
-        segments: Segments,
-        drop_bad_rows: bool,
-        faults: Faults,
-        keep_dropped: bool = False,
-    ) -> JoinTask:
+    def task(self, state: OperatorState, setting: Setting) -> JoinTask:
         return JoinTask(
-            storage=storage,
-            names=names,
+            setting=setting,
             layout=self.layout,
             bounds=self.bounds,
             delays=self.delays,
             route=state.route,
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
-            segments=segments,
-            drop_bad_rows=drop_bad_rows,
-            keep_dropped=keep_dropped,
             detail=self.policy.detail,
-            faults=faults,
             limits=self.limits,
         )
 
-    def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState:
-        """The state after a batch: later watermark, new segments in, old ones out."""
+    @property
+    def emits(self) -> bool:
+        """Pairs are given at once; an inner join has nothing else to give."""
+        return False
+
+    @property
+    def waits(self) -> bool:
+        return False
+
+    def advance(
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+    ) -> OperatorState:
+        """The state after a batch: later watermark, new segments in, old ones out.
+
+        Where rows are due when they leave, segments go one batch later: the emission reads them.
+        """
         max_time = state.max_time_us
         for report in reports:
             max_time = merged_max(max_time, report.max_time_us)
         watermark = self.delays.watermark(max_time, state.watermark_us)
-        keep = self.bounds.keep_from_us(watermark, self.delays)
+        passed = state.watermark_us if self.emits else watermark
+        keep = self.bounds.keep_from_us(passed, self.delays)
         gone = {name for report in reports for name in report.replaced}
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]

@@ -12,6 +12,7 @@ from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather, without_control
 from skewless.engine.ledger import Ledger, live
+from skewless.engine.setting import Setting
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.load.heavy import STANDING_OUT, Detail
@@ -20,11 +21,7 @@ from skewless.operators.join.intake import OTHER, Intake
 from skewless.operators.join.layout import Layout
 from skewless.routing.route import Route
 from skewless.state.compaction import Merge, choose_merges
-from skewless.state.faults import Faults
-from skewless.state.manifest import Segments
-from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment, open_segment
-from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
 
@@ -32,19 +29,14 @@ from skewless.state.watermark import Delays
 class JoinTask:
     """Everything a task needs; the same for all instances of a batch, and picklable."""
 
-    storage: Storage
-    names: BatchNames
+    setting: Setting
     layout: Layout
     bounds: Bounds
     delays: Delays
     route: Route
     watermark_us: int | None
     max_time_us: dict[str, int | None]
-    segments: Segments
-    drop_bad_rows: bool
-    keep_dropped: bool = False
     detail: Detail = STANDING_OUT
-    faults: Faults = field(default_factory=Faults)
     limits: Limits = field(default_factory=Limits)
 
     def run(
@@ -70,14 +62,18 @@ class _Execution:
 
     def __init__(self, task: JoinTask) -> None:
         self._task = task
-        self._ledger = Ledger(task.storage, task.names, task.route.partitions, task.detail)
-        self._dropped = Dropped(task.storage, task.names, keep=task.keep_dropped)
+        self._ledger = Ledger(
+            task.setting.storage, task.setting.names, task.route.partitions, task.detail
+        )
+        self._dropped = Dropped(
+            task.setting.storage, task.setting.names, keep=task.setting.keep_dropped
+        )
         self._intake = Intake(
             task.layout,
             task.delays,
             task.watermark_us,
             self._dropped,
-            drop_bad_rows=task.drop_bad_rows,
+            drop_bad_rows=task.setting.drop_bad_rows,
         )
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
@@ -88,7 +84,7 @@ class _Execution:
     ) -> Iterator[pa.RecordBatch]:
         task = self._task
         for rows, last in gather(batches, task.limits.run_bytes):
-            task.faults.reach("in_task", task.names.batch)
+            task.setting.faults.reach("in_task", task.setting.names.batch)
             rows, named = without_control(rows)
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
@@ -108,7 +104,7 @@ class _Execution:
                 self._earlier_replicas[side].append(arrived.replicas[side])
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
-        mine = task.segments.written_by(instance, task.route.instances)
+        mine = task.setting.segments.written_by(instance, task.route.instances)
         merges = choose_merges(mine, self._keep_from_us, task.bounds.window_us(task.delays))
         self._ledger.merge(instance, merges, self._combined)
         self._ledger.close(instance, self._intake.taken(), self._dropped)
@@ -154,14 +150,16 @@ class _Execution:
             if segment.side != side or segment.max_time_us < earliest:
                 continue
             if segment.min_time_us <= latest:
-                yield open_segment(task.storage, segment, TIME)
+                yield open_segment(task.setting.storage, segment, TIME)
 
     def _readable(self, instance: int, side: str) -> list[Segment]:
         """The stored segments of a side that may have rows of the instance's partitions."""
         if side not in self._stored:
             route = self._task.route
             partitions = route.reads(instance)
-            self._stored[side] = self._task.segments.meeting(side, partitions, route.partitions)
+            self._stored[side] = self._task.setting.segments.meeting(
+                side, partitions, route.partitions
+            )
         return self._stored[side]
 
     def _emit(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[pa.RecordBatch]:

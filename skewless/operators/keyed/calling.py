@@ -89,10 +89,12 @@ class Calling:
             return
         called = arranged(rows, task.layout, task.window, task.closed_us, task.limits)
         state, found = self._stored(instance, called.groups)
-        where = f"instance {instance}, batch {task.names.batch}"
+        where = f"instance {instance}, batch {task.setting.names.batch}"
         out, after = call(self._process, called, state, where, task.limits)
         if self._process.state_schema is not None:
-            for run in self._state.replacing(called.groups, found, after, task.names.batch, where):
+            for run in self._state.replacing(
+                called.groups, found, after, task.setting.names.batch, where
+            ):
                 self._ledger.store(instance, STATE, run)
         if out is not None:
             for batch in out.to_batches():
@@ -118,7 +120,7 @@ class Calling:
         if merge.side == INPUT:
             return everything
         names = {s.name for s in merge.segments}
-        oldest = task.segments.oldest_batch(STATE, names)
+        oldest = task.setting.segments.oldest_batch(STATE, names)
         return self._state.newest(everything, oldest)
 
     def _stored(

@@ -11,6 +11,7 @@ from skewless.control.loop import ControlLoop
 from skewless.control.memory import Balance, Planner
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
+from skewless.engine.setting import Setting
 from skewless.errors import SkewlessError, bad_argument
 from skewless.load.report import Report
 from skewless.operators.keyed.emission import EmitTask
@@ -27,9 +28,7 @@ from skewless.routing.route import Route
 from skewless.routing.table import TableRoute, as_table
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
-from skewless.state.faults import Faults
 from skewless.state.manifest import Segments
-from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
@@ -110,6 +109,10 @@ class KeyedOperator:
         """Whether rows are given only when the watermark of the batch is known."""
         return self.mode == "append" and _waits(self.process, self.window)
 
+    @property
+    def waits(self) -> bool:
+        return self.emits
+
     @cached_property
     def lifetimes(self) -> Lifetimes:
         return Lifetimes(self.process, self.window, self.delays.by_side[INPUT])
@@ -138,21 +141,10 @@ class KeyedOperator:
         """The instances in the order in which their tasks should start."""
         return Planner.from_json(state.planner).balance.order
 
-    def task(
-        self,
-        state: OperatorState,
-        storage: Storage,
-        names: BatchNames,
-        *,
-        segments: Segments,
-        drop_bad_rows: bool,
-        faults: Faults,
-        keep_dropped: bool = False,
-    ) -> KeyedTask:
+    def task(self, state: OperatorState, setting: Setting) -> KeyedTask:
         """The first half of a batch: what is done with its rows."""
         return KeyedTask(
-            storage=storage,
-            names=names,
+            setting=setting,
             layout=self.layout,
             process=self.process,
             window=self.window,
@@ -162,15 +154,13 @@ class KeyedOperator:
             watermark_us=state.watermark_us,
             previous_us=state.previous_us,
             max_time_us=state.max_time_us[INPUT],
-            segments=segments,
-            drop_bad_rows=drop_bad_rows,
-            keep_dropped=keep_dropped,
             detail=self._policy.detail,
-            faults=faults,
             limits=self.limits,
         )
 
-    def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState:
+    def advance(
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+    ) -> OperatorState:
         """The state after a batch: later watermark, new segments in, old ones out.
 
         Segments go one batch after their last row is due: the emission still reads them.
@@ -205,7 +195,7 @@ class KeyedOperator:
         batch: int,
     ) -> EmitTask | None:
         """The second half of a batch, from the states around it; None: there is nothing to give."""
-        if not self.emits or after.watermark_us is None:
+        if after.watermark_us is None:
             return None
         if not any(self._has_due(s, before, after.watermark_us) for s in after.segments):
             return None

@@ -62,7 +62,7 @@ class Pairing:
             return
         task = self._task
         partitions = task.route.reads(instance)
-        old = task.segments.meeting(INPUT, partitions, task.route.partitions)
+        old = task.setting.segments.meeting(INPUT, partitions, task.route.partitions)
         for segments in (old, list(self._ledger.written)):
             for stored in self._opened(run, segments):
                 yield from self._pairs(run, stored, -self._within, 0, stored_first=True)
@@ -94,7 +94,7 @@ class Pairing:
         latest = int(needles.times.max()) + self._within
         for segment in segments:
             if segment.max_time_us >= earliest and segment.min_time_us <= latest:
-                yield open_segment(self._task.storage, segment, TIME)
+                yield open_segment(self._task.setting.storage, segment, TIME)
 
     def _pairs(
         self, needles: SortedRun, stored: SortedRun, lower: int, upper: int, *, stored_first: bool

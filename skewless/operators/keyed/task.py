@@ -9,6 +9,7 @@ import pyarrow as pa
 from skewless.engine.chunks import Limits
 from skewless.engine.dropped import Dropped
 from skewless.engine.ledger import Ledger
+from skewless.engine.setting import Setting
 from skewless.kernels.runs import SortedRun
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.keyed.aggregating import Aggregating
@@ -22,10 +23,6 @@ from skewless.operators.keyed.reading import opened
 from skewless.operators.keyed.windows import Window
 from skewless.routing.table import TableRoute
 from skewless.state.compaction import Merge, choose_merges, expired
-from skewless.state.faults import Faults
-from skewless.state.manifest import Segments
-from skewless.state.naming import BatchNames
-from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
 
@@ -33,8 +30,7 @@ from skewless.state.watermark import Delays
 class KeyedTask:
     """Everything a task needs; the same for all instances of a batch, and picklable."""
 
-    storage: Storage
-    names: BatchNames
+    setting: Setting
     layout: Layout
     process: Process
     window: Window
@@ -44,11 +40,7 @@ class KeyedTask:
     watermark_us: int | None  # what is due up to here has been given out
     previous_us: int | None  # the watermark a batch earlier
     max_time_us: int | None
-    segments: Segments
-    drop_bad_rows: bool
-    keep_dropped: bool = False
     detail: Detail = STANDING_OUT
-    faults: Faults = field(default_factory=Faults)
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -62,12 +54,14 @@ class KeyedTask:
 
     def opened(self, side: str, partitions: frozenset[int]) -> list[SortedRun]:
         """The stored rows of a side that may be of these partitions."""
-        return opened(self.storage, self.segments, side, partitions, self.route.partitions)
+        return opened(
+            self.setting.storage, self.setting.segments, side, partitions, self.route.partitions
+        )
 
     def merges(self, instance: int) -> list[Merge]:
         """What an instance has to merge. Only what lives: sessions are carried on before."""
         keep = self.lifetimes.keep_from_us(self.watermark_us)
-        mine = self.segments.written_by(instance, self.route.instances)
+        mine = self.setting.segments.written_by(instance, self.route.instances)
         live = [s for s in mine if not expired(s, keep)]
         return choose_merges(live, keep, self.lifetimes.kept_us())
 
@@ -78,18 +72,20 @@ class KeyedTask:
 
         `instance` is None where only the rows can tell: then every row carries it.
         """
-        dropped = Dropped(self.storage, self.names, keep=self.keep_dropped)
+        dropped = Dropped(self.setting.storage, self.setting.names, keep=self.setting.keep_dropped)
         intake = Intake(
             self.layout,
             self.lifetimes,
             self.closed_us,
             dropped,
-            drop_bad_rows=self.drop_bad_rows,
+            drop_bad_rows=self.setting.drop_bad_rows,
             drop_null_keys=isinstance(self.process, SelfJoin),
             reads_time=INPUT not in self.delays.given,
             limits=self.limits,
         )
-        ledger = Ledger(self.storage, self.names, self.route.partitions, self.detail)
+        ledger = Ledger(
+            self.setting.storage, self.setting.names, self.route.partitions, self.detail
+        )
         work: Aggregating | Pairing | Calling
         if isinstance(self.process, SelfJoin):
             work = Pairing(self, self.process, intake, ledger)
@@ -98,7 +94,7 @@ class KeyedTask:
         else:
             work = Aggregating(self, self.process.measures, intake, ledger)
         for rows, named, last in intake.pieces(batches, work.run_bytes):
-            self.faults.reach("in_task", self.names.batch)
+            self.setting.faults.reach("in_task", self.setting.names.batch)
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
             dropped.flush(instance)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.engine.progress import dropped_samples
+from skewless.engine.setting import Setting
 from skewless.load.report import Report
 from skewless.load.sketches import CostSketch
 from skewless.operators.map.assign import AssignTask
@@ -18,10 +19,6 @@ from skewless.planning.shuffle.policy import InstanceWork, ShufflePolicy
 from skewless.routing.partitions import round_robin
 from skewless.routing.table import TableRoute
 from skewless.state.commit import OperatorState
-from skewless.state.faults import Faults
-from skewless.state.manifest import Segments
-from skewless.state.naming import BatchNames
-from skewless.state.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -59,33 +56,30 @@ class MapOperator:
         """The instances in the order in which their tasks should start: all have equal work."""
         return tuple(range(state.route.instances))
 
-    def task(
-        self,
-        state: OperatorState,
-        storage: Storage,
-        names: BatchNames,
-        *,
-        segments: Segments,
-        drop_bad_rows: bool,
-        faults: Faults,
-        keep_dropped: bool = False,
-    ) -> MapTask:
+    def task(self, state: OperatorState, setting: Setting) -> MapTask:
         """The task of a batch; its `assign` is what runs on the input partitions before it."""
         dealing = self.policy.dealing(state.planner["memory"], state.route.instances)
         return MapTask(
-            storage=storage,
-            names=names,
+            setting=setting,
             layout=self.layout,
             schema=self.schema,
             function=self.function,
-            assign=AssignTask(dealing, names.batch),
+            assign=AssignTask(dealing, setting.names.batch),
             blank=self.policy.blank(),
-            drop_bad_rows=drop_bad_rows,
-            keep_dropped=keep_dropped,
-            faults=faults,
         )
 
-    def advance(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState:
+    @property
+    def emits(self) -> bool:
+        """A map looks at no event time."""
+        return False
+
+    @property
+    def waits(self) -> bool:
+        return False
+
+    def advance(
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+    ) -> OperatorState:
         """The state after a batch: nothing but what the policy has learned."""
         blank = self.policy.blank()
         if blank is None:

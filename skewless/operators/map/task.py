@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from skewless.engine.chunks import Limits
 from skewless.engine.dropped import Dropped
+from skewless.engine.setting import Setting
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError, account, counted, shortened
 from skewless.load.memory import peak_memory_bytes
@@ -24,9 +25,6 @@ from skewless.operators.map.probes import CallTimes, probes
 from skewless.operators.map.rows import call_rows
 from skewless.operators.map.sizes import Sizes
 from skewless.operators.strict import OutputError
-from skewless.state.faults import Faults
-from skewless.state.naming import BatchNames
-from skewless.state.storage import Storage
 
 INPUT = "input"
 # Results of single rows are handed over, and their times learned, so many at a time.
@@ -42,16 +40,12 @@ class MapRowError(SkewlessError):
 class MapTask:
     """Everything a task needs; the same for all instances of a batch, and picklable."""
 
-    storage: Storage
-    names: BatchNames
+    setting: Setting
     layout: MapLayout
     schema: pa.Schema  # of the output
     function: MapFunction
     assign: AssignTask  # what sends rows here, and what it thinks that they cost
     blank: CostSketch | None  # None: nothing has to be learned
-    drop_bad_rows: bool
-    keep_dropped: bool = False
-    faults: Faults = field(default_factory=Faults)
     clock: Callable[[], float] = time.perf_counter
     limits: Limits = field(default_factory=Limits)
 
@@ -82,7 +76,9 @@ class _Execution:
         self._wall = task.clock()
         self._cpu = time.process_time()
         self._sketch = task.blank
-        self._dropped = Dropped(task.storage, task.names, keep=task.keep_dropped)
+        self._dropped = Dropped(
+            task.setting.storage, task.setting.names, keep=task.setting.keep_dropped
+        )
         self._input: pa.Schema | None = None
         self._sizes = Sizes(task.schema)
         self._rows = self._bad_rows = self._output_rows = 0
@@ -98,14 +94,18 @@ class _Execution:
                 yield result
         assert self._instance is not None, "an empty instance is told which one it is"
         self._dropped.close(self._instance)
-        write_report(task.storage, task.names.report(self._instance), self._report(self._instance))
+        write_report(
+            task.setting.storage,
+            task.setting.names.report(self._instance),
+            self._report(self._instance),
+        )
 
     def _unpacked(
         self, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[tuple[pa.RecordBatch, Hashes]]:
         task = self._task
         for batch in batches:
-            task.faults.reach("in_task", task.names.batch)
+            task.setting.faults.reach("in_task", task.setting.names.batch)
             rows, hashes, named = task.layout.unpack(batch)
             self._instance = named if self._instance is None else self._instance
             self._input = rows.schema
@@ -123,7 +123,7 @@ class _Execution:
             pieces = iter([(rows, hashes)])
             if learns:
                 # Another mixture of keys for every batch, instance and Arrow batch.
-                salt = (task.names.batch << 32) + ((self._instance or 0) << 16) + number
+                salt = (task.setting.names.batch << 32) + ((self._instance or 0) << 16) + number
                 pieces = probes(rows, hashes, salt)
             for piece, keys in pieces:
                 began = task.clock()
@@ -154,7 +154,7 @@ class _Execution:
 
     @property
     def _place(self) -> str:
-        return f"instance {self._instance}, batch {self._task.names.batch}"
+        return f"instance {self._instance}, batch {self._task.setting.names.batch}"
 
     def _learn_calls(self, calls: CallTimes) -> None:
         if self._sketch is None or not len(calls):
@@ -232,7 +232,7 @@ class _Execution:
     def _bad(self, row: Row, failure: BaseException) -> None:
         """Drops the row, or stops the batch."""
         self._bad_rows += 1
-        if self._task.drop_bad_rows:
+        if self._task.setting.drop_bad_rows:
             assert self._input is not None, "a row came in with others of its kind"
             self._dropped.take_row(INPUT, row.values, self._input, f"bad row: {_reason(failure)}")
             if self._instance is not None:

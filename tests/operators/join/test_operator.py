@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from skewless.engine.setting import Setting
 from skewless.load.report import Report
 from skewless.operators.join.bounds import Bounds
 from skewless.operators.join.layout import Layout
@@ -17,7 +18,6 @@ from skewless.planning.policy import Policy
 from skewless.routing.partitions import packed
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import FANOUT
-from skewless.state.faults import Faults
 from skewless.state.manifest import HeldSegments
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
@@ -85,12 +85,12 @@ def test_a_new_query_has_no_watermark_and_the_policys_table() -> None:
 def test_the_watermark_is_the_minimum_over_sides_and_instances_seen_together() -> None:
     join = operator()
     state = join.initial_state(2)
-    state = join.advance(state, [report(0, 100 * SECOND, None), report(1, 90 * SECOND, None)])
+    state = join.advance(state, [report(0, 100 * SECOND, None), report(1, 90 * SECOND, None)], 0.0)
     assert state.watermark_us is None, "the right side has no data"
-    state = join.advance(state, [report(0, None, 80 * SECOND), report(1, None, 20 * SECOND)])
+    state = join.advance(state, [report(0, None, 80 * SECOND), report(1, None, 20 * SECOND)], 0.0)
     assert state.max_time_us == {"left": 100 * SECOND, "right": 80 * SECOND}
     assert state.watermark_us == 75 * SECOND
-    state = join.advance(state, [report(0, None, None), report(1, 5 * SECOND, 5 * SECOND)])
+    state = join.advance(state, [report(0, None, None), report(1, 5 * SECOND, 5 * SECOND)], 0.0)
     assert state.watermark_us == 75 * SECOND, "never falls"
 
 
@@ -116,6 +116,7 @@ def test_a_batch_adds_its_segments_and_takes_out_merged_and_expired_ones() -> No
                 replaced=["merged away"],
             ),
         ],
+        0.0,
     )
     assert [s.name for s in after.segments] == ["at the bound", "right", "new", "merged"]
 
@@ -164,11 +165,10 @@ def test_a_task_gets_the_state() -> None:
     state = replace(join.initial_state(2), segments=segments)
     names = BatchNames(8, 0, "a")
     held = HeldSegments(segments)
-    task = join.task(
-        state, Storage("mock:///s"), names, segments=held, drop_bad_rows=True, faults=Faults()
-    )
-    assert task.segments == held
-    assert (task.drop_bad_rows, task.names, task.route) == (True, names, state.route)
+    setting = Setting(Storage("mock:///s"), names, held, drop_bad_rows=True)
+    task = join.task(state, setting)
+    assert task.setting == setting
+    assert task.route == state.route
 
 
 def test_progress_adds_up_the_instances() -> None:

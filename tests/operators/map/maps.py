@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.engine.columns import HASH, INSTANCE
+from skewless.engine.setting import Setting
 from skewless.load.report import read_reports
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
@@ -57,14 +58,14 @@ class LocalMap:
         state = self.operator.adopt(self.state, cores=2)
         names = BatchNames(batch, 0, "a")
         self.storage.make_directory(f"reports/{names.folder}")
-        task = self.operator.task(
-            state,
+        setting = Setting(
             self.storage,
             names,
-            segments=HeldSegments(),
+            HeldSegments(),
             drop_bad_rows=self.drop_bad_rows,
             faults=self.faults,
         )
+        task = self.operator.task(state, setting)
         rows = self.packed(table)
         size = -(-max(1, rows.num_rows) // partitions)
         assigned: list[pa.RecordBatch] = []
@@ -86,7 +87,7 @@ class LocalMap:
             for out in task.run(instance, iter(mine)):
                 found += out.to_pylist()
             reports += read_reports(self.storage, [names.report(instance)])
-        after = self.operator.advance(state, reports)
+        after = self.operator.advance(state, reports, elapsed_ms=1.0)
         self.progress.append(json.loads(json.dumps(self.operator.progress(after, reports))))
         # As a commit keeps it.
         self.state = OperatorState.from_json(json.loads(json.dumps(after.to_json())))

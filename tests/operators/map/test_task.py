@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE
+from skewless.engine.setting import Setting
 from skewless.load.report import read_reports
 from skewless.load.sketches import CostSketch
 from skewless.operators.map.assign import AssignTask
@@ -17,6 +18,7 @@ from skewless.operators.map.task import MapRowError, MapTask
 from skewless.operators.strict import OutputError
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.shuffle.policy import Dealing
+from skewless.state.manifest import HeldSegments
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
 
@@ -41,14 +43,12 @@ def task(tmp_path: Path, fn, *, learns: bool = True, drop: bool = False, clock=N
     storage.make_directory(f"reports/{BatchNames(0, 0, 'a').folder}")
     policy = LeastWork(2)
     return MapTask(
-        storage,
-        BatchNames(0, 0, "a"),
+        Setting(storage, BatchNames(0, 0, "a"), HeldSegments(), drop_bad_rows=drop),
         MapLayout(("n",)),
         SCHEMA,
         MapFunction(fn, **options),
         AssignTask(Dealing(2), 0),
         policy.blank() if learns else None,
-        drop,
         **({} if clock is None else {"clock": clock}),
     )
 
@@ -63,7 +63,7 @@ def run(made: MapTask, *batches: pa.RecordBatch, instance: int | None = 1) -> li
 
 
 def report(made: MapTask, instance: int = 1):
-    (found,) = read_reports(made.storage, [made.names.report(instance)])
+    (found,) = read_reports(made.setting.storage, [made.setting.names.report(instance)])
     return found
 
 
@@ -175,7 +175,9 @@ def test_a_failing_row_is_shown(tmp_path: Path, concurrency: int) -> None:
         MapRowError, match=r"(?s)^ZeroDivisionError.*tried 2 times.*'n': 0.*badRows"
     ):
         run(made, rows([1, 0, 1]))
-    assert not made.storage.list(f"reports/{made.names.folder}"), "a failed task leaves no report"
+    assert not made.setting.storage.list(f"reports/{made.setting.names.folder}"), (
+        "a failed task leaves no report"
+    )
     dropping = task(tmp_path, fn, drop=True, per_row=True, concurrency=concurrency)
     assert run(dropping, rows([1, 0, 1])) == [1, 1]
     assert report(dropping).bad_rows == {"input": 1}
