@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from skewless.runtime.query import Query
     from skewless.runtime.session import session
     from skewless.runtime.stream import Stream
+    from skewless.shedding.policy import RandomDrop, Shed
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,10 +51,12 @@ __all__ = [
     "Policy",
     "Posg",
     "Query",
+    "RandomDrop",
     "Readj",
     "RoundRobin",
     "SelfJoin",
     "SessionWindow",
+    "Shed",
     "SkewlessError",
     "StateGrowsWarning",
     "Stream",
@@ -81,10 +84,12 @@ _HOMES = {
     "Policy": "skewless.planning.policy",
     "Posg": "skewless.planning.posg",
     "Query": "skewless.runtime.query",
+    "RandomDrop": "skewless.shedding.policy",
     "Readj": "skewless.planning.readj",
     "RoundRobin": "skewless.planning.roundrobin",
     "SelfJoin": "skewless.operators.keyed.process",
     "SessionWindow": "skewless.operators.keyed.windows",
+    "Shed": "skewless.shedding.policy",
     "Stream": "skewless.runtime.stream",
     "join": "skewless.operators.join.call",
     "keyed": "skewless.operators.keyed.call",

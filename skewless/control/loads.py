@@ -35,10 +35,10 @@ def loads_of(
     """The loads after a batch, smoothed, and what was learned of them."""
     cost = balance.cost.observe(
         [sum(r.rows.values()) + sum(r.replicas.values()) for r in reports],
-        [r.matches for r in reports],
-        [r.wall_ms for r in reports],
+        [r.comparisons for r in reports],
+        wall_ms=[r.wall_ms for r in reports],
     )
-    row_ms, match_ms = cost.per_row_and_match()
+    _, row_ms, match_ms = cost.costs_ms()
     rows, matches = np.zeros(partitions), np.zeros(partitions)
     for report in reports:
         counted = report.partitions

@@ -76,10 +76,15 @@ class ControlLoop:
         """A committed state under this policy."""
         return adopt(self.policy, state, cores)
 
-    def planner(self, balance: Balance, last: Round | None = None) -> dict[str, Any]:
+    def planner(
+        self,
+        balance: Balance,
+        last: Round | None = None,
+        probing: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """`OperatorState.planner` after a turn, or before the first."""
         told = None if last is None else last.to_json()
-        return Planner(self.policy.describe(), balance, told).to_json()
+        return Planner(self.policy.describe(), balance, told, probing).to_json()
 
     def next_round(
         self,

@@ -61,14 +61,21 @@ class Planner:
     policy: dict[str, Any]  # as it described itself
     balance: Balance
     round: dict[str, Any] | None = None  # what progress tells of the last turn
+    probing: dict[str, Any] | None = None  # where a join may shed: what it has learned
 
     def to_json(self) -> dict[str, Any]:
         return {
             "policy": self.policy,
             "balance": self.balance.to_json(),
             "round": self.round,
+            "probing": self.probing,
         }
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> "Planner":
-        return Planner(record["policy"], Balance.from_json(record["balance"]), record["round"])
+        return Planner(
+            record["policy"],
+            Balance.from_json(record["balance"]),
+            record["round"],
+            record.get("probing"),  # earlier versions have none
+        )

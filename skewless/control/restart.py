@@ -26,4 +26,5 @@ def adopt(policy: RoutingPolicy, state: OperatorState, cores: int) -> OperatorSt
     else:
         fresh = policy.start(cores)
         route, balance = fresh, Balance.initial(fresh.instances)
-    return replace(state, route=route, planner=Planner(today, balance).to_json())
+    adopted = Planner(today, balance, probing=planner.probing)
+    return replace(state, route=route, planner=adopted.to_json())

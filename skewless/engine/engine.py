@@ -2,10 +2,11 @@
 
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 from skewless.engine.names import operator_name
 from skewless.engine.setting import Setting
@@ -37,6 +38,8 @@ from skewless.state.storage import MissingFileError, StateError, Storage
 # How many commit files stay as the record of progress, as Spark keeps its own.
 _PROGRESS_KEPT = 100
 _FIRST = -1
+# Between so many batches the shortest pause is looked for.
+_GAPS = 20
 
 
 class Operator(Protocol):
@@ -56,6 +59,10 @@ class Operator(Protocol):
     @property
     def waits(self) -> bool:
         """Whether its tasks give no rows: all are due only when the watermark is known."""
+        ...
+
+    def triggered(self, interval_us: int | None) -> Self:
+        """The same in a query whose trigger has this interval, if any."""
         ...
 
     def initial_state(self, cores: int) -> OperatorState: ...
@@ -132,6 +139,13 @@ class Engine:
     upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
     _log: CommitLog = field(init=False, repr=False)
+    # How long a batch takes outside of what is measured when its operators are settled: what its
+    # commit takes, and what Spark does between two batches.
+    _outside_ms: float = field(default=0.0, init=False, repr=False)
+    _gaps_ms: deque[float] = field(
+        default_factory=lambda: deque(maxlen=_GAPS), init=False, repr=False
+    )
+    _finished: float | None = field(default=None, init=False, repr=False)
     # What the last commit but one needed and the last does not: the next one makes it garbage.
     _retired: set[str] = field(default_factory=set, init=False, repr=False)
 
@@ -158,6 +172,8 @@ class Engine:
     def begin(self, batch: int) -> Attempt:
         """Starts a batch from the commit before it, whatever came later."""
         started = self.clock()
+        if self._finished is not None:
+            self._gaps_ms.append(1e3 * (started - self._finished))
         before = self._last
         if before is None or before.batch != batch - 1:
             before = self._recover(batch)
@@ -223,7 +239,7 @@ class Engine:
             for side, above in (self.upstream[operator] if self.upstream else {}).items()
         }
         reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
-        elapsed_ms = 1e3 * (self.clock() - attempt.started)
+        elapsed_ms = 1e3 * (self.clock() - attempt.started) + self._outside_ms
         state = self.operators[operator].advance(part.state, reports, elapsed_ms)
         return Settled(state, tuple(reports))
 
@@ -269,6 +285,9 @@ class Engine:
         self.faults.reach("after_commit", attempt.batch)
         self._collect_garbage(attempt, commit)
         self._last = commit
+        self._finished = self.clock()
+        # Where the trigger waits the gaps are long; the shortest is Spark's own work.
+        self._outside_ms = 1e3 * (self._finished - started) + min(self._gaps_ms, default=0.0)
         return commit
 
     def _recover(self, batch: int) -> Commit:

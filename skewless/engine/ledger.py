@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,8 +43,15 @@ class Ledger:
         self._nonce = uuid.uuid4().hex[:8]
         self._counts = TaskCounts(partitions, detail)
         self.matches = 0  # what was given
+        self.comparisons = 0  # what was looked at to find it, where that is more
+        self.probing: dict[str, Any] | None = None
         self.written: list[Segment] = []
         self._replaced: list[str] = []
+
+    @property
+    def wall_ms(self) -> float:
+        """How long the task has taken so far."""
+        return 1e3 * (time.perf_counter() - self._wall)
 
     def count_rows(self, side: str, sorted_hashes: HashArray) -> None:
         """The rows of a side that are at home here."""
@@ -96,8 +104,10 @@ class Ledger:
             bad_rows=taken.bad_rows,
             max_time_us=taken.max_time_us,
             matches=self.matches,
+            comparisons=max(self.comparisons, self.matches),
+            probing=self.probing,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
-            wall_ms=1e3 * (time.perf_counter() - self._wall),
+            wall_ms=self.wall_ms,
             peak_memory_bytes=peak_memory_bytes(),
             segments=self.written,
             replaced=self._replaced,

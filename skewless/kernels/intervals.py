@@ -104,6 +104,71 @@ def ranges_within(
 
 
 @njit(cache=True, nogil=True)
+def _cut(needle_time, stored_time, start, count, lower, upper, start_out, count_out):  # type: ignore[no-untyped-def]
+    total = 0
+    for i in range(len(start)):
+        end = start[i] + count[i]
+        low = _first_at_least(stored_time, needle_time[i] + lower, start[i], end)
+        high = _first_at_least(stored_time, needle_time[i] + upper + 1, low, end)
+        start_out[i] = low
+        count_out[i] = high - low
+        total += high - low
+    return total
+
+
+def cut_ranges(
+    needle_time: TimeArray,
+    stored_time: TimeArray,
+    start: IndexArray,
+    count: IndexArray,
+    lower_us: int,
+    upper_us: int,
+) -> tuple[IndexArray, IndexArray, int]:
+    """Ranges narrowed to `lower ≤ stored.time − needle.time ≤ upper`: (start, count, total).
+
+    There is one needle time for every range.
+    """
+    start_out, count_out = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    total = _cut(
+        needle_time,
+        stored_time,
+        start,
+        count,
+        max(lower_us, -UNBOUNDED),
+        min(upper_us, UNBOUNDED),
+        start_out,
+        count_out,
+    )
+    return start_out, count_out, int(total)
+
+
+@njit(cache=True, nogil=True)
+def _spread(needle_time, stored_time, start, count, offsets, line, counts):  # type: ignore[no-untyped-def]
+    for i in range(len(start)):
+        end = start[i] + count[i]
+        low = start[i]
+        for j in range(len(offsets) - 1):
+            high = _first_at_least(stored_time, needle_time[i] + offsets[j + 1], low, end)
+            counts[line[i], j] += high - low
+            low = high
+
+
+def spread_of_ranges(
+    needle_time: TimeArray,
+    stored_time: TimeArray,
+    start: IndexArray,
+    count: IndexArray,
+    offsets_us: TimeArray,
+    line: IndexArray,
+    counts: IndexArray,
+) -> None:
+    """Adds to `counts[line, j]` the rows of each range with a `stored.time − needle.time` in
+    [offsets[j], offsets[j + 1]). The offsets rise, and every range lies within them.
+    """
+    _spread(needle_time, stored_time, start, count, offsets_us, line, counts)
+
+
+@njit(cache=True, nogil=True)
 def _fill(start, count, needle, offset, needle_out, stored_out):  # type: ignore[no-untyped-def]
     filled = 0
     size = len(needle_out)

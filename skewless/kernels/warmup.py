@@ -8,7 +8,7 @@ import pyarrow as pa
 from skewless.kernels.distinct import hash_values
 from skewless.kernels.groups import Groups
 from skewless.kernels.hashing import xxhash64
-from skewless.kernels.intervals import Pairs, ranges_within
+from skewless.kernels.intervals import Pairs, cut_ranges, ranges_within, spread_of_ranges
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.sessions import chains
 
@@ -35,5 +35,7 @@ def compile_kernels() -> None:
     for stored in ((hashes, times), (stored_hashes, stored_times)):
         start, count, total = ranges_within(hashes, times, *stored, 0, 0)
         Pairs(start, count, total).take(total)
+        cut_ranges(times, stored[1], start, count, 0, 0)
+        spread_of_ranges(times, stored[1], start, count, np.arange(2), start, np.zeros((1, 1), int))
     chains(Groups(np.arange(2), np.zeros(1, np.int64)), times, times)
     hash_values(pa.array(["a", "b"]))

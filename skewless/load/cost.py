@@ -1,4 +1,4 @@
-"""Learns what a row and a match cost, from what whole tasks took."""
+"""Learns what a row, a comparison or a batch costs, from what whole tasks and batches took."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Before anything is measured, and where rows and matches cannot be told apart: milliseconds for a
-# task, a row and a match, of the right order on today's machines.
-_PRIOR = np.array([5.0, 1e-3, 2e-4])
+# Before anything is measured, and where rows and comparisons cannot be told apart: milliseconds for
+# a task, a row and a comparison, of the right order on today's machines.
+TASK = (5.0, 1e-3, 2e-4)
 # Weight of the prior against what was measured, and how fast the past fades.
 _PRIOR_WEIGHT = 0.02
 _FADING = 0.8
@@ -17,36 +17,37 @@ _FADING = 0.8
 
 @dataclass(frozen=True)
 class CostModel:
-    """task time ≈ fixed + row_ms · rows + match_ms · matches, by least squares that forget."""
+    """time ≈ fixed + cost · count + …, by least squares that forget.
 
+    `prior` has the fixed cost and that of every kind of count.
+    """
+
+    prior: tuple[float, ...]
     squares: npt.NDArray[np.float64]  # Σ x·xᵀ, in units of the prior
     products: npt.NDArray[np.float64]  # Σ x·y
 
     @staticmethod
-    def empty() -> "CostModel":
-        return CostModel(np.zeros((3, 3)), np.zeros(3))
+    def empty(prior: tuple[float, ...] = TASK) -> "CostModel":
+        return CostModel(prior, np.zeros((len(prior), len(prior))), np.zeros(len(prior)))
 
-    def observe(
-        self, rows: Sequence[float], matches: Sequence[float], wall_ms: Sequence[float]
-    ) -> "CostModel":
-        """The model after one more batch of tasks."""
-        inputs = np.column_stack([np.ones(len(rows)), rows, matches]) * _PRIOR
+    def observe(self, *counts: Sequence[float], wall_ms: Sequence[float]) -> "CostModel":
+        """The model after some more tasks, or batches, of such counts."""
+        inputs = np.column_stack([np.ones(len(wall_ms)), *counts]) * np.array(self.prior)
         squares = _FADING * self.squares + inputs.T @ inputs
         products = _FADING * self.products + inputs.T @ np.asarray(wall_ms, np.float64)
-        return CostModel(squares, products)
+        return CostModel(self.prior, squares, products)
 
-    def per_row_and_match(self) -> tuple[float, float]:
-        """Milliseconds for a row and for a match."""
+    def costs_ms(self) -> tuple[float, ...]:
+        """Milliseconds: the fixed cost, and those of one of every kind."""
         # Ridge towards the prior (a factor of one for each), in proportion to what was seen of
-        # each: it decides only where rows and matches rise and fall together.
+        # each: it decides only where counts rise and fall together.
         weight = _PRIOR_WEIGHT * np.diag(self.squares) + 1e-6
         factors = np.linalg.solve(self.squares + np.diag(weight), self.products + weight)
-        costs = np.maximum(factors, 0.01) * _PRIOR
-        return float(costs[1]), float(costs[2])
+        return tuple((np.maximum(factors, 0.01) * np.array(self.prior)).tolist())
 
     def to_json(self) -> dict[str, Any]:
         return {"squares": self.squares.tolist(), "products": self.products.tolist()}
 
     @staticmethod
-    def from_json(record: dict[str, Any]) -> "CostModel":
-        return CostModel(np.array(record["squares"]), np.array(record["products"]))
+    def from_json(record: dict[str, Any], prior: tuple[float, ...] = TASK) -> "CostModel":
+        return CostModel(prior, np.array(record["squares"]), np.array(record["products"]))

@@ -94,19 +94,29 @@ def only(frame: DataFrame) -> DataFrame:
 
 def with_whole_rows(last: Node) -> Node:
     """The same operators, to which every row comes with all columns of its input."""
+    return _changed(last, lambda node: node if node.whole is None else node.whole())
+
+
+def triggered(last: Node, interval_us: int | None) -> Node:
+    """The same operators in a query whose trigger has this interval, if any."""
+    return _changed(last, lambda node: replace(node, operator=node.operator.triggered(interval_us)))
+
+
+def _changed(last: Node, change: Callable[[Node], Node]) -> Node:
+    """All operators changed, each with the changed ones that feed it and the code on its result."""
     made: dict[int, Node] = {}  # a stream that is read twice is still one operator
 
-    def whole(node: Node) -> Node:
+    def changed(node: Node) -> Node:
         if id(node) not in made:
-            wider = node if node.whole is None else node.whole()
+            other = change(node)
             children = tuple(
-                whole(old) if isinstance(old, Node) else new
-                for old, new in zip(node.children, wider.children, strict=True)
+                changed(old) if isinstance(old, Node) else new
+                for old, new in zip(node.children, other.children, strict=True)
             )
-            made[id(node)] = replace(wider, children=children, transforms=node.transforms)
+            made[id(node)] = replace(other, children=children, transforms=node.transforms)
         return made[id(node)]
 
-    return whole(last)
+    return changed(last)
 
 
 @dataclass(frozen=True)

@@ -207,3 +207,8 @@ def is_hashable(kind: T.DataType) -> bool:
     if isinstance(kind, T.StructType):
         return all(is_hashable(f.dataType) for f in kind.fields)
     return not isinstance(kind, T.MapType | T.VariantType)
+
+
+def is_number(kind: T.DataType) -> bool:
+    """Whether values of a column can be added up."""
+    return isinstance(kind, T.NumericType)

@@ -38,7 +38,7 @@ from skewless.runtime.sinks import (
 )
 from skewless.runtime.step import Step
 from skewless.runtime.tables import TableSink, table_sink
-from skewless.runtime.topology import Topology, with_whole_rows
+from skewless.runtime.topology import Topology, triggered, with_whole_rows
 from skewless.runtime.workers import is_local, require_able_workers
 from skewless.state.commit import CommitLog
 from skewless.state.faults import Faults
@@ -81,6 +81,7 @@ class StreamWriter:
         self._names: dict[str, str] = {}  # option names are case-insensitive, as in Spark
         self._query_name: str | None = None
         self._trigger: dict[str, Any] = {}
+        self._interval_us: int | None = None
         self._function: Callable[[DataFrame, int], None] | None = None
         self._partition_by: tuple[str, ...] = ()
         self._output_mode: str | None = None
@@ -158,6 +159,7 @@ class StreamWriter:
         takes = "one of processingTime='1 second', once=True, availableNow=True"
         if len(given) != 1 or False in (once, availableNow):
             raise bad_argument("trigger", given, takes)
+        self._interval_us = None
         if processingTime is not None:
             interval_us = parse_duration_us("processingTime", processingTime)
             if interval_us < 0:
@@ -165,6 +167,7 @@ class StreamWriter:
                 raise bad_argument("processingTime", processingTime, takes)
             # Spark's trigger knows fewer spellings than we do.
             given["processingTime"] = shown_duration(interval_us)
+            self._interval_us = interval_us
         self._trigger = given
         return self
 
@@ -238,6 +241,7 @@ class StreamWriter:
         sink = sink_at(own["path"])
         dead_letter_path = own["deadletterpath"]
         last = stream.node if dead_letter_path is None else with_whole_rows(stream.node)
+        last = triggered(last, self._interval_us)
         # The last operator in the output mode of the query; those before it append.
         topology = Topology.of(last.in_mode(self._output_mode or _DEFAULT_MODE))
         lasting = self._checkpoint(own["checkpointlocation"], sink)

@@ -30,6 +30,7 @@ from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
 from skewless.planning.policy import RoutingPolicy
 from skewless.routing.route import Route
+from skewless.shedding.policy import Shed, Shedding
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
@@ -145,6 +146,7 @@ class LocalJoin(LocalQuery[Batch]):
     delays: Delays
     left_schema: pa.Schema
     right_schema: pa.Schema
+    shed: Shedding | None = None
 
     def _new_operator(self) -> JoinOperator:
         self._payload = {
@@ -176,6 +178,7 @@ class LocalJoin(LocalQuery[Batch]):
             right_slots=tuple(self._slots[RIGHT].values()),
             output=tuple(output),
             hash_is_key=False,
+            values=self._values(),
             inputs={
                 side: (
                     *((key, key_name(i)) for i, key in enumerate(self.on)),
@@ -186,7 +189,18 @@ class LocalJoin(LocalQuery[Batch]):
             },
         )
         fingerprint = {"operator": "join", "on": list(self.on)}
-        return JoinOperator(layout, self.bounds, self.delays, self.policy, fingerprint, self.limits)
+        return JoinOperator(
+            layout, self.bounds, self.delays, self.policy, fingerprint, self.limits, self.shed
+        )
+
+    def _values(self) -> dict[str, str | None]:
+        """Per side: where the column travels that says what a row is worth."""
+        if not isinstance(self.shed, Shed):
+            return {}
+        return {
+            side: self._slots[side].get(name) if name is not None else None
+            for side, name in zip(SIDES, self.shed.values, strict=True)
+        }
 
     @property
     def output_schema(self) -> pa.Schema:

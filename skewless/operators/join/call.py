@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skewless.durations import Duration, parse_duration_us
@@ -25,6 +25,7 @@ from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
 from skewless.runtime.inputs import Input, read_input, refuse_updates
 from skewless.runtime.stream import Stream, fed_by, timing_of
 from skewless.runtime.topology import Node
+from skewless.shedding.policy import Shed, Shedding
 from skewless.state.watermark import Delays
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def join(
     watermark: Duration | tuple[Duration | None, Duration | None] | FromInput | None = FROM_INPUT,
     match: None = None,
     balance: Policy | None = None,
-    shed: None = None,
+    shed: Shedding | None = None,
     suffix: str = "_right",
 ) -> Stream:
     """Joins two streams on equal keys where `lower ≤ right.time − left.time ≤ upper`.
@@ -51,7 +52,8 @@ def join(
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
-    inputs' own `withWatermark`, else "0 seconds" with a warning). The result has
+    inputs' own `withWatermark`, else "0 seconds" with a warning). `shed` keeps the time of a batch
+    below a limit by probing less when the input is too fast. The result has
     the key columns once, then the left's other columns, then the right's, with `suffix` where a
     name is taken.
 
@@ -66,8 +68,7 @@ def join(
         raise bad_argument("how", how, "'inner'")
     if match is not None:
         raise bad_argument("match", match, "None: equality on `on`")
-    if shed is not None:
-        raise bad_argument("shed", shed, "None: every pair is found")
+    _check_shed(shed)
     policy = routing_policy(balance, "sk.Hash(instances=4) or sk.Auto()")
     if not isinstance(suffix, str) or not suffix:
         raise bad_argument("suffix", suffix, "a text that is not empty")
@@ -81,7 +82,7 @@ def join(
     _warn_of_growth(bounds, delays, _without_watermark(left, right, delays))
     plan = _plan(inputs, keys, times, suffix)
     operator = JoinOperator(
-        layout=plan.layout,
+        layout=replace(plan.layout, values=_values(inputs, plan, shed)),
         bounds=bounds,
         delays=delays,
         policy=policy,
@@ -96,6 +97,7 @@ def join(
             # Slots name the columns of segments. They depend on more of a type than its name.
             "slots": {LEFT: _slots(plan.left), RIGHT: _slots(plan.right)},
         },
+        shedding=shed,
     )
     rows = JoinRows(plan.left, plan.right, plan.slot_types, with_hash=not plan.layout.hash_from_key)
     node = Node(
@@ -107,6 +109,12 @@ def join(
         inputs={LEFT: _dropped(inputs[0], plan.left), RIGHT: _dropped(inputs[1], plan.right)},
     )
     return Stream(node, plan.schema, left.sparkSession)
+
+
+def _check_shed(shed: object) -> None:
+    if shed is not None and not isinstance(shed, Shedding):
+        takes = 'sk.Shed(max_latency="2 seconds"), or None: every pair is found'
+        raise bad_argument("shed", shed, takes)
 
 
 def _timed(left: "DataFrame | Stream", right: "DataFrame | Stream") -> dict[str, int]:
@@ -215,6 +223,33 @@ def _plan(
         schema=schema,
         joined_schema=types.without_nulls(schema, never_null),
     )
+
+
+def _values(
+    inputs: tuple[Input, Input], plan: _Plan, shed: Shedding | None
+) -> dict[str, str | None]:
+    """Per side: where the column travels that says what a row is worth."""
+    if not isinstance(shed, Shed) or shed.value is None:
+        return {}
+    values: dict[str, str | None] = {}
+    sides = zip(SIDES, inputs, (plan.left, plan.right), shed.values, strict=True)
+    for side, given, columns, name in sides:
+        # One name for both sides is that of a column which either of them may lack.
+        lacks = isinstance(shed.value, str) and name not in given.names
+        if name is None or lacks:
+            values[side] = None
+            continue
+        name = given.resolve("value", name)
+        kind = given.type_of(name)
+        if not types.is_number(kind):
+            raise SkewlessError(
+                f"value: {given.argument} column {name!r} is {kind.simpleString()}; takes a column "
+                "of numbers"
+            )
+        values[side] = columns.travels_as(name)
+    if not any(values.values()):
+        raise bad_argument("value", shed.value, "a column of the left or the right input")
+    return values
 
 
 def _dropped(given: Input, side: SideColumns) -> Any:

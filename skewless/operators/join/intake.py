@@ -1,5 +1,7 @@
 """Takes in the rows of one instance: counts what cannot match, sorts what can."""
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,6 +19,19 @@ from skewless.state.watermark import Delays
 
 OTHER = {LEFT: RIGHT, RIGHT: LEFT}
 _CODE = {LEFT: LEFT_CODE, RIGHT: RIGHT_CODE}
+
+
+class Thinned(Protocol):
+    """Chooses the rows that are stored where there is no time for all."""
+
+    def stored(
+        self,
+        side: str,
+        rows: pa.RecordBatch,
+        hashes: npt.NDArray[np.uint64],
+        times: npt.NDArray[np.int64],
+        home: npt.NDArray[np.bool_],
+    ) -> npt.NDArray[np.bool_]: ...
 
 
 class Intake:
@@ -54,8 +69,13 @@ class Intake:
             self.max_time_us,
         )
 
-    def sort(self, rows: pa.RecordBatch, side: str) -> tuple[SortedRun, SortedRun]:
-        """The rows of a side that can match, sorted: those at home here, and the replicas."""
+    def sort(
+        self, rows: pa.RecordBatch, side: str, thinned: Thinned | None = None
+    ) -> tuple[SortedRun, SortedRun]:
+        """The rows of a side that can match, sorted: those at home here, and the replicas.
+
+        `thinned` says which rows are not even stored, where there is no time for all.
+        """
         codes = rows.column(SIDE).to_numpy()
         home = codes == _CODE[side]
         replica = codes == _CODE[side] + REPLICA
@@ -82,9 +102,11 @@ class Intake:
                 null = usable & _nulls(rows.column(key))
                 self.null_keys[side] += int((home & null).sum())
                 usable &= ~null
+        hashes = self._hashes(rows)
+        if thinned is not None:
+            usable &= thinned.stored(side, rows, hashes, times, home & usable)
         replica &= usable
         self.replicas[side] += int(replica.sum())
-        hashes = self._hashes(rows)
         return (
             self._run(rows, side, hashes, times, home & usable),
             self._run(rows, side, hashes, times, replica),

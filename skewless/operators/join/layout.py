@@ -35,6 +35,8 @@ class Layout:
     hash_from_key: bool = False
     # Per side: (column of the input, where it travels), for messages and for rows that are dropped.
     inputs: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    # Per side: the column that says what a row is worth, where shedding asks for it.
+    values: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from skewless.control.loop import ControlLoop
 from skewless.control.memory import Balance, Planner
+from skewless.control.probing import ProbingControl
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
@@ -14,6 +16,9 @@ from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask
 from skewless.planning.policy import RoutingPolicy
+from skewless.shedding.plan import ProbePlan
+from skewless.shedding.policy import Shed, Shedding
+from skewless.shedding.windows import BasicWindows
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
 from skewless.state.segment import Segment
@@ -33,6 +38,24 @@ class JoinOperator:
     policy: RoutingPolicy
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
+    shedding: Shedding | None = None
+    interval_us: int | None = None  # of the trigger
+
+    def triggered(self, interval_us: int | None) -> "JoinOperator":
+        """The same in a query whose trigger has this interval, if any."""
+        if self.shedding is not None:
+            self.shedding.limit_us(interval_us)
+        return replace(self, interval_us=interval_us)
+
+    @cached_property
+    def _probing(self) -> ProbingControl | None:
+        if self.shedding is None:
+            return None
+        parts = self.shedding.basic_windows if isinstance(self.shedding, Shed) else 1
+        windows = BasicWindows.over(self.bounds.lower_us, self.bounds.upper_us, parts)
+        return ProbingControl(
+            self.shedding, windows, self.shedding.limit_us(self.interval_us) / 1e3
+        )
 
     @property
     def _loop(self) -> ControlLoop:
@@ -44,11 +67,21 @@ class JoinOperator:
             route=route,
             max_time_us=dict.fromkeys(SIDES),
             watermark_us=None,
-            planner=self._loop.planner(Balance.initial(route.instances)),
+            planner=self._loop.planner(
+                Balance.initial(route.instances),
+                probing=None if self._probing is None else self._probing.start(cores),
+            ),
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        return self._loop.adopt(state, cores)
+        state = self._loop.adopt(state, cores)
+        if self._probing is None:
+            return state
+        planner = Planner.from_json(state.planner)
+        probing = self._probing.adopt(planner.probing, cores)
+        if probing is planner.probing:
+            return state
+        return replace(state, planner=replace(planner, probing=probing).to_json())
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start."""
@@ -64,8 +97,16 @@ class JoinOperator:
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
             detail=self.policy.detail,
+            probing=self._plan(state, setting.names.batch),
             limits=self.limits,
         )
+
+    def _plan(self, state: OperatorState, batch: int) -> ProbePlan | None:
+        """How much the tasks of a batch may probe; None: everything."""
+        record = Planner.from_json(state.planner).probing
+        if self._probing is None or record is None:
+            return None
+        return self._probing.plan(record, state.route.instances, batch)
 
     @property
     def emits(self) -> bool:
@@ -93,15 +134,18 @@ class JoinOperator:
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
         live = tuple(s for s in segments if not expired(s, keep))
-        balance = Planner.from_json(state.planner).balance
-        turn = self._loop.next_round(state.route, balance, reports, live)
+        planner = Planner.from_json(state.planner)
+        turn = self._loop.next_round(state.route, planner.balance, reports, live)
+        probing = planner.probing
+        if self._probing is not None and probing is not None:
+            probing = self._probing.after(probing, reports, elapsed_ms)
         return replace(
             state,
             route=turn.route,
             max_time_us=max_time,
             watermark_us=watermark,
             segments=live,
-            planner=self._loop.planner(turn.balance, turn),
+            planner=self._loop.planner(turn.balance, turn, probing),
         )
 
     @property
@@ -127,7 +171,11 @@ class JoinOperator:
             "badRows": _total(reports, "bad_rows"),
         }
         stored = {side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES}
-        return account("join", self.policy, state, reports, counts, stored)
+        record = account("join", self.policy, state, reports, counts, stored)
+        probing = Planner.from_json(state.planner).probing
+        if self._probing is not None and probing is not None:
+            record["shed"] = self._probing.progress(probing, reports, state.route.instances)
+        return record
 
 
 def _total(reports: Sequence[Report], counter: str) -> dict[str, int]:

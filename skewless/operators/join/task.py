@@ -1,5 +1,6 @@
 """What one instance does with its rows of one batch: probe, stream out pairs, store, report."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,9 @@ from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
 from skewless.operators.join.layout import Layout
+from skewless.operators.join.probing import Meeting, Part, Shedder
 from skewless.routing.route import Route
+from skewless.shedding.plan import ProbePlan
 from skewless.state.compaction import Merge, choose_merges
 from skewless.state.segment import Segment, open_segment
 from skewless.state.watermark import Delays
@@ -37,6 +40,7 @@ class JoinTask:
     watermark_us: int | None
     max_time_us: dict[str, int | None]
     detail: Detail = STANDING_OUT
+    probing: ProbePlan | None = None  # None: every pair is found
     limits: Limits = field(default_factory=Limits)
 
     def run(
@@ -78,6 +82,7 @@ class _Execution:
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)
+        self._shedder = None if task.probing is None else Shedder(task.probing, task.layout.values)
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -88,7 +93,9 @@ class _Execution:
             rows, named = without_control(rows)
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
-            sorted_runs = {side: self._intake.sort(rows, side) for side in SIDES}
+            if self._shedder is not None:
+                self._shedder.arrive(instance, rows.num_rows)
+            sorted_runs = {side: self._intake.sort(rows, side, self._shedder) for side in SIDES}
             del rows
             self._dropped.flush(instance)
             arrived = _Arrived(
@@ -107,9 +114,24 @@ class _Execution:
         mine = task.setting.segments.written_by(instance, task.route.instances)
         merges = choose_merges(mine, self._keep_from_us, task.bounds.window_us(task.delays))
         self._ledger.merge(instance, merges, self._combined)
+        if self._shedder is not None:
+            ledger = self._ledger
+            done = self._shedder.account(ledger.comparisons, ledger.matches, ledger.wall_ms)
+            ledger.probing = done.to_json()
         self._ledger.close(instance, self._intake.taken(), self._dropped)
 
     def _join(self, instance: int, arrived: _Arrived) -> Iterator[pa.RecordBatch]:
+        """The pairs that are this instance's to find, or the part of them that time allows."""
+        meetings = self._meetings(instance, arrived)
+        if self._shedder is None:
+            for meeting in meetings:
+                yield from self._give(meeting.side, meeting.found)
+            return
+        # What there is to compare has to be known before some of it is chosen.
+        for part in self._shedder.parts(list(meetings)):
+            yield from self._give(part.side, part.found, part)
+
+    def _meetings(self, instance: int, arrived: _Arrived) -> Iterator[Meeting]:
         """Every pair that is this instance's to find, once.
 
         A row at home meets the stored rows of the other side, and the rows of this batch that are
@@ -124,19 +146,19 @@ class _Execution:
                 old = self._opened(instance, other, run, self._readable(instance, other))
                 new = self._opened(instance, other, run, self._ledger.written)
                 for stored in (*old, *new, *self._earlier_replicas[other]):
-                    yield from self._emit(side, run, stored)
-                yield from self._emit(side, run, arrived.replicas[other])
+                    yield from self._met(side, run, stored)
+                yield from self._met(side, run, arrived.replicas[other])
                 if side == LEFT:
-                    yield from self._emit(side, run, arrived.home[other])
+                    yield from self._met(side, run, arrived.home[other])
             replicas = arrived.replicas[side]
             if len(replicas):
                 for stored in self._opened(instance, other, replicas, self._ledger.written):
-                    yield from self._emit(side, replicas, stored)
+                    yield from self._met(side, replicas, stored)
                 if self._task.route.replicas_meet:
                     if side == LEFT:
-                        yield from self._emit(side, replicas, arrived.replicas[other])
+                        yield from self._met(side, replicas, arrived.replicas[other])
                     for stored in self._earlier_replicas[other]:
-                        yield from self._emit(side, replicas, stored)
+                        yield from self._met(side, replicas, stored)
 
     def _opened(
         self, instance: int, side: str, needles: SortedRun, segments: Sequence[Segment]
@@ -162,7 +184,7 @@ class _Execution:
             )
         return self._stored[side]
 
-    def _emit(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[pa.RecordBatch]:
+    def _met(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[Meeting]:
         if not len(stored):
             return
         layout = self._task.layout
@@ -172,9 +194,24 @@ class _Execution:
             return
         hit = np.flatnonzero(found.count)
         self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
-        for needle, other in self._chunks.portions(found, layout.key_columns):
+        yield Meeting(side, found)
+
+    def _give(self, side: str, found: Probe, part: Part | None = None) -> Iterator[pa.RecordBatch]:
+        """The pairs of a probe."""
+        clock = time.perf_counter
+        started = clock()
+        for needle, other in self._chunks.portions(found, self._task.layout.key_columns):
+            self._ledger.comparisons += len(needle)
             self._ledger.matches += len(needle)
+            if part is not None:
+                part.compared(needle, other)
+                part.matched(needle, other)
+            compared = clock()
             yield from self._chunks.add(self._pair(side, found, needle, other))
+            if part is not None:
+                part.shedder.compare_ms += 1e3 * (compared - started)
+                started = clock()
+                part.shedder.match_ms += 1e3 * (started - compared)
 
     def _pair(
         self,

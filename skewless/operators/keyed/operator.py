@@ -79,6 +79,10 @@ class KeyedOperator:
         """The same work in another output mode."""
         return replace(self, mode=mode, fingerprint={**self.fingerprint, "outputMode": mode})
 
+    def triggered(self, interval_us: int | None) -> "KeyedOperator":
+        """The same: how often batches come does not matter here."""
+        return self
+
     @property
     def appends(self) -> bool:
         """Whether there is an append mode: groups end, or rows are given at once."""

@@ -31,6 +31,10 @@ class MapOperator:
     policy: ShufflePolicy
     fingerprint: dict[str, Any]
 
+    def triggered(self, interval_us: int | None) -> "MapOperator":
+        """The same: how often batches come does not matter here."""
+        return self
+
     def initial_state(self, cores: int) -> OperatorState:
         instances = self.policy.start(cores).instances
         return OperatorState(

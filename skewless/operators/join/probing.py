@@ -1,0 +1,430 @@
+"""Decides, within a task, which part of its probes is made when there is no time for all."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skewless.kernels.equijoin import Probe
+from skewless.kernels.intervals import cut_ranges, spread_of_ranges
+from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
+from skewless.kernels.runs import SortedRun
+from skewless.operators.join.bounds import LEFT, SIDES
+from skewless.operators.join.intake import OTHER
+from skewless.shedding.account import Account
+from skewless.shedding.draws import uniform
+from skewless.shedding.estimate import Missed
+from skewless.shedding.plan import ProbePlan, Selection
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+# Independent uses of chance.
+_FULLY, _IN_PART, _STORED = 0, 1, 2
+# So many needles tell how the comparisons of a task are spread over the window.
+_ENOUGH = 4_096
+# A chosen part may cost a little more than it should before it is thinned out.
+_SLACK = 1.02
+_VALUES_SHOWN = 32
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Rows of one side, and those of the other that they may match."""
+
+    side: str  # of the needles
+    found: Probe
+
+
+# A meeting, the part of its probe that is made, and whether it is of rows that are probed in full;
+# None: of all rows.
+_Chosen = tuple[Meeting, Probe, bool | None]
+
+
+class Shedder:
+    """The probing of one instance's rows of one batch, and the account of it."""
+
+    def __init__(
+        self,
+        plan: ProbePlan,
+        values: Mapping[str, str | None],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.plan = plan
+        self._values = values  # per side: the column that says what a row is worth
+        self.clock = clock
+        self._rows = 0
+        self._dropped = dict.fromkeys(SIDES, 0)
+        self._keep = 1.0
+        self._spent_ms = 0.0
+        self._budget_ms: float | None = None
+        self._offered = 0
+        self._offered_ms = self._chosen_ms = 0.0
+        self._windows = {"left": 0.0, "right": 0.0}  # fractions, weighted by what was offered
+        self._cells = np.zeros((3, len(plan.order)))  # comparisons, matches, values
+        self._worth: list[float] = []
+        self._missed = Missed()
+        self.compare_ms = self.match_ms = 0.0
+
+    def arrive(self, instance: int, rows: int) -> None:
+        """A piece of the batch with so many rows."""
+        self._rows += rows
+        self._keep = self.plan.keep(instance, self._rows)
+        self._budget_ms = self.plan.budget_ms(instance, self._rows, self._keep)
+
+    def stored(
+        self, side: str, rows: pa.RecordBatch, hashes: HashArray, times: TimeArray, home: Mask
+    ) -> Mask:
+        """Which rows are stored at all: the most valuable ones, as many as there is time for."""
+        if self._keep >= 1.0:
+            return np.ones(len(hashes), np.bool_)
+        draw = uniform(hashes, times, self.plan.batch, _STORED)
+        worth = self.worth_of(side, rows)
+        if worth is None:
+            kept = draw < self._keep
+        else:
+            # By value, and by chance among equals.
+            rank = np.empty(len(draw), np.int64)
+            rank[np.lexsort((draw, worth))] = np.arange(len(draw))
+            kept = rank >= round((1 - self._keep) * len(draw))
+        self._dropped[side] += int((home & ~kept).sum())
+        return kept
+
+    def worth_of(self, side: str, rows: pa.RecordBatch) -> Floats | None:
+        column = self._values.get(side)
+        if column is None:
+            return None
+        worth = rows.column(column).cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
+        return np.nan_to_num(np.maximum(worth, 0.0), nan=0.0, posinf=0.0)
+
+    def parts(self, meetings: Sequence[Meeting]) -> Iterator["Part"]:
+        """What is to be compared, as probes of some of the needles with some of the window."""
+        offered = sum(m.found.total for m in meetings)
+        if not offered:
+            return
+        needles = {id(m.found.needles): self._needles(m) for m in meetings}
+        counts = self._spread(meetings, needles, offered)
+        selection = self.plan.select(self._left_ms, counts)
+        full_ms = float(counts @ self.plan.cell_ms)
+        chosen: list[_Chosen] = [(m, m.found, None) for m in meetings]
+        chosen_ms, rates = full_ms, np.ones(len(counts))
+        if not selection.is_everything:
+            cut = _Cut(self.plan, selection, counts, needles)
+            chosen = list(cut.parts(meetings, self._left_ms or 0.0))
+            chosen_ms, rates = cut.chosen_ms, cut.rates
+        self._offered += offered
+        self._offered_ms += full_ms
+        self._chosen_ms += chosen_ms
+        self._spent_ms += chosen_ms
+        self._count_windows(counts, rates, selection.chance, offered)
+        guess = _guess(self.plan, counts, rates)
+        made = 0
+        for meeting, found, is_full in chosen:
+            drawn = needles[id(meeting.found.needles)]
+            made += found.total
+            yield Part(self, meeting.side, found, drawn, rates, guess, selection.chance, is_full)
+        if not selection.is_everything:
+            self._missed += Missed(guess * (offered - made))
+            for drawn in needles.values():
+                self._missed += drawn.missed(selection.chance)
+
+    @property
+    def _left_ms(self) -> float | None:
+        return None if self._budget_ms is None else max(0.0, self._budget_ms - self._spent_ms)
+
+    def _needles(self, meeting: Meeting) -> "_Needles":
+        run = meeting.found.needles
+        worth = self.worth_of(meeting.side, run.rows)
+        if worth is not None and len(self._worth) < _VALUES_SHOWN:
+            shown = worth[:: max(1, len(worth) // _VALUES_SHOWN)]
+            self._worth += shown[: _VALUES_SHOWN - len(self._worth)].tolist()
+        return _Needles(run, worth, self.plan)
+
+    def _spread(
+        self, meetings: Sequence[Meeting], needles: Mapping[int, "_Needles"], offered: int
+    ) -> Floats:
+        """How many comparisons there are to be made in each cell, from some of the needles."""
+        plan = self.plan
+        counts = np.zeros((len(plan.order) // len(plan.windows), len(plan.windows)), np.int64)
+        if self._left_ms is None:
+            return np.full(counts.size, offered / counts.size)
+        hits = [np.flatnonzero(m.found.count) for m in meetings]
+        step = max(1, sum(map(len, hits)) // _ENOUGH)
+        for meeting, hit in zip(meetings, hits, strict=True):
+            some, found = hit[plan.batch % step :: step], meeting.found
+            here = np.zeros_like(counts)
+            spread_of_ranges(
+                found.needles.times[some],
+                found.stored.times,
+                found.start[some],
+                found.count[some],
+                _offsets(plan, meeting.side),
+                needles[id(found.needles)].line[some],
+                here,
+            )
+            counts += here if meeting.side == LEFT else here[:, ::-1]
+        seen = counts.ravel().astype(np.float64)
+        total = float(seen.sum())
+        return seen * (offered / total) if total else np.full(seen.size, offered / seen.size)
+
+    def _count_windows(self, counts: Floats, rates: Floats, chance: float, offered: int) -> None:
+        """Which part of either side's window was probed."""
+        windows = self.plan.windows
+        probed = (chance + (1 - chance) * rates).reshape(-1, len(windows))
+        weight = counts.reshape(-1, len(windows)) + 1e-9
+        each = (probed * weight).sum(axis=0) / weight.sum(axis=0)
+        for side, inside in (("left", windows.of_left), ("right", ~windows.of_left)):
+            lengths = windows.lengths * inside
+            part = float(each @ lengths / lengths.sum()) if lengths.any() else 1.0
+            self._windows[side] += offered * part
+
+    def account(self, comparisons: int, matches: int, wall_ms: float) -> Account:
+        """What was done, once all of it is."""
+        offered = self._offered
+        windows = {s: w / offered if offered else 1.0 for s, w in self._windows.items()}
+        return Account(
+            rows=self._rows,
+            dropped=self._dropped,
+            keep=self._keep,
+            offered=offered,
+            comparisons=comparisons,
+            matches=matches,
+            rest_ms=max(0.0, wall_ms - self.compare_ms - self.match_ms),
+            compare_ms=self.compare_ms,
+            match_ms=self.match_ms,
+            budget_ms=self._budget_ms,
+            predicted_ms=self._chosen_ms,
+            fraction=self._chosen_ms / self._offered_ms if self._offered_ms else 1.0,
+            left=windows["left"],
+            right=windows["right"],
+            cell_comparisons=self._cells[0].tolist(),
+            cell_matches=self._cells[1].tolist(),
+            cell_values=self._cells[2].tolist(),
+            values=self._worth,
+            missed=self._missed,
+        )
+
+    def learn(self, kind: int, cells: IndexArray, weights: Floats | None = None) -> None:
+        self._cells[kind] += np.bincount(cells, weights, self._cells.shape[1])
+
+
+class _Needles:
+    """The rows of a run as chance and their value see them."""
+
+    def __init__(self, run: SortedRun, worth: Floats | None, plan: ProbePlan) -> None:
+        self.run = run
+        self.worth = worth
+        self.fully = uniform(run.hashes, run.times, plan.batch, _FULLY)
+        self.in_part = uniform(run.hashes, run.times, plan.batch, _IN_PART)
+        self.line = np.zeros(len(run), np.int64)
+        if worth is not None and plan.value_edges:
+            self.line = np.searchsorted(np.array(plan.value_edges), worth, side="right")
+        self._lost: npt.NDArray[np.float64] | None = None
+
+    def lose(self, needle: IndexArray, rates: Floats, each: float) -> None:
+        """What needles that are probed in full find, and the chance of finding it otherwise."""
+        if self._lost is None:
+            self._lost = np.zeros((3, len(self.run)))
+        whole, part = rates == 0.0, (rates > 0.0) & (rates < 1.0)
+        np.add.at(self._lost[0], needle[whole], each)
+        np.add.at(self._lost[1], needle[part], each * (1.0 - rates[part]))
+        np.add.at(self._lost[2], needle[part], each * rates[part])
+
+    def missed(self, chance: float) -> Missed:
+        """What the needles that were not probed in full have missed."""
+        if self._lost is None:
+            return Missed()
+        run = self.run
+        # Rows of the same hash and time share their chance.
+        first = np.ones(len(run), np.bool_)
+        first[1:] = (run.hashes[1:] != run.hashes[:-1]) | (run.times[1:] != run.times[:-1])
+        begins = np.flatnonzero(first)
+        lost = np.add.reduceat(self._lost, begins, axis=1)[:, self.fully[begins] < chance]
+        return Missed.of(lost[0], lost[1:], chance)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A probe to be made; it watches what comes of it."""
+
+    shedder: Shedder
+    side: str
+    found: Probe
+    needles: _Needles
+    rates: Floats  # per cell: the chance that a row probes it
+    guess: float  # matches of a comparison that is not made
+    chance: float  # that a row is probed in full
+    is_full: bool | None  # whether these are such rows; None: there are both
+
+    def compared(self, needle: IndexArray, stored: IndexArray) -> None:
+        """These pairs were looked at."""
+        seen = self._learning(needle)
+        if seen is None:
+            return
+        cells = self._cells(needle[seen], stored[seen])
+        self.shedder.learn(0, cells)
+        if self.is_full is not None:
+            self.needles.lose(needle[seen], self.rates[cells], -self.guess)
+
+    def matched(self, needle: IndexArray, stored: IndexArray) -> None:
+        """These pairs match."""
+        seen = self._learning(needle)
+        if seen is None:
+            return
+        needle, stored = needle[seen], stored[seen]
+        cells = self._cells(needle, stored)
+        self.shedder.learn(1, cells)
+        self.shedder.learn(2, cells, self._worth(needle, stored))
+        if self.is_full is not None:
+            self.needles.lose(needle, self.rates[cells], 1.0)
+
+    def _learning(self, needle: IndexArray) -> Mask | slice | None:
+        """Those of the pairs that are of rows probed in full."""
+        if self.is_full is not None:
+            return slice(None) if self.is_full else None
+        chosen = self.needles.fully[needle] < self.chance
+        return chosen if chosen.any() else None
+
+    def _cells(self, needle: IndexArray, stored: IndexArray) -> IndexArray:
+        found, windows = self.found, self.shedder.plan.windows
+        apart = found.stored.times[stored] - found.needles.times[needle]
+        window = windows.of(apart if self.side == LEFT else -apart)
+        return self.needles.line[needle] * len(windows) + window
+
+    @cached_property
+    def _worth_of_stored(self) -> Floats | None:
+        return self.shedder.worth_of(OTHER[self.side], self.found.stored.rows)
+
+    def _worth(self, needle: IndexArray, stored: IndexArray) -> Floats | None:
+        theirs = self._worth_of_stored
+        if self.needles.worth is None and theirs is None:
+            return None
+        worth = np.zeros(len(needle))
+        if self.needles.worth is not None:
+            worth += self.needles.worth[needle]
+        if theirs is not None:
+            worth += theirs[stored]
+        return worth
+
+
+class _Cut:
+    """The probes of a task, cut to what was selected."""
+
+    def __init__(
+        self,
+        plan: ProbePlan,
+        selection: Selection,
+        counts: Floats,
+        needles: Mapping[int, _Needles],
+    ) -> None:
+        self.plan = plan
+        self._selection = selection
+        self._counts = counts
+        self._needles = needles
+        self.rates = selection.kept.astype(np.float64)
+        self.chosen_ms = 0.0
+
+    def parts(self, meetings: Sequence[Meeting], budget_ms: float) -> Iterator[_Chosen]:
+        """(meeting, probe, whether of rows probed in full), within the budget.
+
+        Cells were selected by an estimate of what they cost; what the selected ones cost in truth
+        says how many rows also probe the marginal one, or that not all may probe the others.
+        """
+        plan, selection = self.plan, self._selection
+        full, kept, marginal = [], [], []
+        for meeting in meetings:
+            drawn = self._needles[id(meeting.found.needles)]
+            hit = np.flatnonzero(meeting.found.count)
+            is_full = drawn.fully[hit] < selection.chance
+            full.append((meeting, hit[is_full], _only(meeting.found, hit[is_full])))
+            for stretch in _stretches(plan, selection.kept, meeting.side):
+                kept.append(self._narrowed(meeting, hit[~is_full], *stretch))
+            for stretch in _stretches(plan, self._marginal, meeting.side):
+                marginal.append(self._narrowed(meeting, hit[~is_full], *stretch))
+        full_ms = self._cost(full, np.ones(len(self.rates), np.bool_))
+        kept_ms = self._cost(kept, selection.kept)
+        share, more = 1.0, 0.0
+        if full_ms + kept_ms > _SLACK * budget_ms:
+            share = max(0.0, budget_ms - full_ms) / kept_ms
+            self.rates *= share
+        elif selection.marginal is not None:
+            more_ms = self._cost(marginal, self._marginal)
+            more = min(1.0, max(0.0, budget_ms - full_ms - kept_ms) / more_ms) if more_ms else 1.0
+            self.rates[selection.marginal] = more
+            self.chosen_ms += more * more_ms
+        self.chosen_ms += full_ms + share * kept_ms
+        for meeting, _, found in full:
+            yield meeting, found, True
+        for chance, pieces in ((share, kept), (more, marginal)):
+            for meeting, hit, found in pieces:
+                draws = self._needles[id(meeting.found.needles)].in_part[hit]
+                some = hit if chance >= 1.0 else hit[draws < chance]
+                yield meeting, _only(found, some), False
+
+    def _narrowed(
+        self, meeting: Meeting, hit: IndexArray, line: int, lower_us: int, upper_us: int
+    ) -> tuple[Meeting, IndexArray, Probe]:
+        """The needles of a class among the hits, with what they find so far apart in time."""
+        found = meeting.found
+        mine = hit[self._needles[id(found.needles)].line[hit] == line]
+        starts, counts, total = cut_ranges(
+            found.needles.times[mine],
+            found.stored.times,
+            found.start[mine],
+            found.count[mine],
+            lower_us,
+            upper_us,
+        )
+        start, count = np.zeros_like(found.start), np.zeros_like(found.count)
+        start[mine], count[mine] = starts, counts
+        return meeting, mine[counts > 0], replace(found, start=start, count=count, total=total)
+
+    @property
+    def _marginal(self) -> Mask:
+        """The marginal cell among all."""
+        only = np.zeros(len(self.rates), np.bool_)
+        if self._selection.marginal is not None:
+            only[self._selection.marginal] = True
+        return only
+
+    def _cost(self, probes: Sequence[tuple[Meeting, IndexArray, Probe]], cells: Mask) -> float:
+        """What probes of these cells cost."""
+        comparisons = sum(found.total for _, _, found in probes)
+        weights = np.where(cells, self._counts, 0.0)
+        total = float(weights.sum())
+        mean = float(weights @ self.plan.cell_ms) / total if total else self.plan.costs.comparison
+        return comparisons * mean
+
+
+def _guess(plan: ProbePlan, counts: Floats, rates: Floats) -> float:
+    """How many matches a comparison that is not made would give, by what was learned before."""
+    left = counts * (1 - rates)
+    total = float(left.sum())
+    return float(left @ np.array(plan.match_rates)) / total if total else 0.0
+
+
+def _only(found: Probe, needles: IndexArray) -> Probe:
+    """The same probe of some of its needles."""
+    count = np.zeros_like(found.count)
+    count[needles] = found.count[needles]
+    return replace(found, count=count, total=int(count.sum()))
+
+
+def _offsets(plan: ProbePlan, side: str) -> TimeArray:
+    """The edges of the basic windows as `stored.time − needle.time`, rising."""
+    edges = plan.windows.edges
+    return edges if side == LEFT else (1 - edges)[::-1].copy()
+
+
+def _stretches(plan: ProbePlan, cells: Mask, side: str) -> Iterator[tuple[int, int, int]]:
+    """(class, lower, upper) of `stored.time − needle.time`; neighbouring cells are one stretch."""
+    edges = plan.windows.edges_us
+    for line, chosen in enumerate(cells.reshape(-1, len(plan.windows))):
+        bounds = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]])))
+        for begin, end in bounds.reshape(-1, 2).tolist():
+            lower, upper = edges[begin], edges[end] - 1
+            yield (line, lower, upper) if side == LEFT else (line, -upper, -lower)

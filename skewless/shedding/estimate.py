@@ -1,0 +1,62 @@
+"""How many results were missed, and how sure that is, from rows that were probed in full."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Missed:
+    """An unbiased estimate and its variance; those of several tasks add up.
+
+    How many comparisons were not made is known. With a guess at the matches of one of them, made
+    without a look at the rows that were probed in full, only the error of the guess has to be
+    estimated (a difference estimator): where every comparison is a match, nothing is.
+    """
+
+    results: float = 0.0
+    variance: float = 0.0
+
+    @staticmethod
+    def of(whole: Floats, in_part: Floats, chance: float, guessed: float = 0.0) -> "Missed":
+        """What was missed by rows of which each was probed in full with this `chance`.
+
+        `guessed` is the guess for all rows that were not. Of every row that was, as results beyond
+        the guess for it: `whole` are in windows that other rows do not probe at all, `in_part` has
+        what would be missed and what would be found, on the average, of windows that are probed
+        for some rows only, in two lines.
+
+        A row that is probed in full stands for (1 − p)/p rows that are not (Horvitz and Thompson).
+        Where a row would miss m results, the error has the variance Σ m²·(1 − p)/p over all rows;
+        to that comes Σ n²·φ·(1 − φ) of the rows not probed in full, for n results in windows that
+        are probed with the chance φ.
+
+        >>> Missed.of(np.array([2.0, 0.0]), np.zeros((2, 2)), chance=0.5)
+        Missed(results=2.0, variance=8.0)
+        """
+        if chance >= 1.0 or not len(whole):
+            return Missed(guessed)
+        others = (1 - chance) / chance  # rows that one probed in full stands for
+        lost = whole + in_part[0]
+        results = guessed + float(lost.sum()) * others
+        sampling = float((lost**2).sum()) * others / chance
+        drawing = float((in_part[0] * in_part[1]).sum()) * others
+        return Missed(results, sampling + drawing)
+
+    def __add__(self, other: "Missed") -> "Missed":
+        return Missed(self.results + other.results, self.variance + other.variance)
+
+    @property
+    def standard_error(self) -> float:
+        return float(self.variance**0.5)
+
+    def to_json(self) -> dict[str, float]:
+        return {"results": self.results, "variance": self.variance}
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> "Missed":
+        return Missed(record["results"], record["variance"])

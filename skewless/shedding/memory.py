@@ -1,0 +1,285 @@
+"""What is remembered of probing from batch to batch, and the plan that follows from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.load.cost import CostModel
+from skewless.shedding.account import Account
+from skewless.shedding.plan import Costs, ProbePlan
+from skewless.shedding.policy import RandomDrop, Shed, Shedding
+from skewless.shedding.ranking import Productivity, ranked
+from skewless.shedding.rate import adapted
+from skewless.shedding.windows import BasicWindows
+
+Floats = npt.NDArray[np.float64]
+
+# Before anything is measured, in milliseconds: of a task and a row without its probing, of a batch
+# and a row around the tasks.
+_REST = (5.0, 1e-3)
+_AROUND = (150.0, 1e-3)
+_COMPARISON_MS, _MATCH_MS = 1e-4, 2e-4
+_FADING = 0.7
+# The past of a cell fades more slowly: little of it is seen at a time.
+_CELL_FADING = 0.8
+# Batches differ by a tenth although nothing does: so much of the limit is aimed at, at the most;
+# and how fast it comes back after a batch that took too long.
+_MOST_MARGIN, _LEAST_MARGIN = 0.85, 0.3
+_BOOST = 1.05
+# A task that probes less than this of its windows has nothing left to shed but rows; how fast their
+# number grows again.
+_HARDLY, _ROWS_BOOST = 0.05, 1.2
+# The first batch starts workers and compiles: what it took around its tasks says little.
+_FIRST_SHARE = 0.3
+# Classes of value: the rows below the median, and so on.
+_QUANTILES = (0.5, 0.8, 0.95)
+# What an instance may always have of the time, beside what its work asks for.
+_EQUAL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Milliseconds per thing, of many things; the past fades."""
+
+    ms: float
+    count: float
+
+    def observe(self, ms: float, count: float) -> "Ratio":
+        return Ratio(_FADING * self.ms + ms, _FADING * self.count + count) if count else self
+
+    @property
+    def each(self) -> float:
+        return self.ms / self.count
+
+
+@dataclass(frozen=True)
+class ProbingMemory:
+    """What batches have shown of their time and of the cells of the window."""
+
+    cells: int
+    rest: CostModel = field(default_factory=lambda: CostModel.empty(_REST))
+    around: CostModel = field(default_factory=lambda: CostModel.empty(_AROUND))
+    # What is assumed weighs as much as a hundred of each.
+    comparison: Ratio = field(default_factory=lambda: Ratio(100 * _COMPARISON_MS, 100.0))
+    match: Ratio = field(default_factory=lambda: Ratio(100 * _MATCH_MS, 100.0))
+    comparisons: tuple[float, ...] = ()  # per cell, of rows that were probed in full
+    matches: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    value_edges: tuple[float, ...] = ()
+    work: tuple[float, ...] = ()  # per instance: what a full probe would have taken, in ms
+    rows: tuple[float, ...] = ()
+    most_rows: float | None = None  # how many rows a batch can store; None: all that came yet
+    square_ms: float = 0.0  # of a full probe, by the square of a task's rows
+    margin: float = _MOST_MARGIN
+    batches: int = 0
+
+    @staticmethod
+    def of(shedding: Shedding, windows: BasicWindows) -> "ProbingMemory":
+        """Before the first batch."""
+        has_value = isinstance(shedding, Shed) and shedding.value is not None
+        return ProbingMemory(len(windows) * (len(_QUANTILES) + 1 if has_value else 1))
+
+    def after(
+        self, accounts: Sequence[Account], elapsed_ms: float, limit_ms: float, cores: int
+    ) -> "ProbingMemory":
+        """With one more batch, which will have taken so long when it is committed."""
+        tasks = [a.rest_ms + a.compare_ms + a.match_ms for a in accounts]
+        around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores))
+        if not self.batches:
+            around_ms = min(around_ms, _FIRST_SHARE * limit_ms)
+        comparison = self.comparison.observe(
+            sum(a.compare_ms for a in accounts), sum(a.comparisons for a in accounts)
+        )
+        match = self.match.observe(
+            sum(a.match_ms for a in accounts), sum(a.matches for a in accounts)
+        )
+        seen = replace(
+            self,
+            rest=self.rest.observe(
+                [a.rows for a in accounts], wall_ms=[a.rest_ms for a in accounts]
+            ),
+            around=self.around.observe([sum(a.rows for a in accounts)], wall_ms=[around_ms]),
+            comparison=comparison,
+            match=match,
+            comparisons=self._faded(self.comparisons, [a.cell_comparisons for a in accounts]),
+            matches=self._faded(self.matches, [a.cell_matches for a in accounts]),
+            values=self._faded(self.values, [a.cell_values for a in accounts]),
+            value_edges=self._edges(accounts),
+            batches=self.batches + 1,
+        )
+        if any(a.rows for a in accounts):
+            made = [a.compare_ms + a.match_ms for a in accounts]
+            # What was not made is taken to cost what the rest did.
+            full = [
+                m / max(a.fraction * a.keep**2, 1e-3) for m, a in zip(made, accounts, strict=True)
+            ]
+            squares = sum(a.rows**2 for a in accounts)
+            seen = replace(
+                seen,
+                work=tuple(a.rest_ms + f for a, f in zip(accounts, full, strict=True)),
+                rows=tuple(float(a.rows) for a in accounts),
+                square_ms=sum(full) / squares,
+            )
+        return seen._with_most_rows(accounts, elapsed_ms, limit_ms)._with_margin(
+            elapsed_ms, limit_ms
+        )
+
+    def _with_most_rows(
+        self, accounts: Sequence[Account], elapsed_ms: float, limit_ms: float
+    ) -> "ProbingMemory":
+        """Alg. 1 on the rows that are stored: only where there is nothing left to shed but them."""
+        came = sum(a.rows for a in accounts)
+        stored = sum(a.keep * a.rows for a in accounts)
+        hardly = all(a.fraction < _HARDLY for a in accounts if a.offered)
+        shed = any(a.fraction < 1.0 for a in accounts)
+        most = self.most_rows
+        if elapsed_ms > limit_ms and hardly and shed and stored:
+            most = stored * adapted(1.0, fetched=limit_ms, arrived=elapsed_ms)
+        elif most is not None and not hardly:
+            most *= _ROWS_BOOST
+            if most > 2 * came:
+                most = None
+        return replace(self, most_rows=most)
+
+    def _with_margin(self, elapsed_ms: float, limit_ms: float) -> "ProbingMemory":
+        """Alg. 1 on the error of the prediction: a batch over its limit makes all less ambitious.
+
+        The first batch is slow whatever is decided.
+        """
+        if self.batches <= 1:
+            return self
+        margin = adapted(self.margin, fetched=limit_ms, arrived=elapsed_ms, boost=_BOOST)
+        return replace(self, margin=min(_MOST_MARGIN, max(_LEAST_MARGIN, margin)))
+
+    def _faded(
+        self, before: tuple[float, ...], seen: Sequence[Sequence[float]]
+    ) -> tuple[float, ...]:
+        now = [np.array(s) for s in seen if len(s) == self.cells]
+        old = np.array(before) if len(before) == self.cells else np.zeros(self.cells)
+        if not any(n.any() for n in now):
+            return tuple(old.tolist())
+        return tuple((_CELL_FADING * old + np.sum(now, axis=0)).tolist())
+
+    def _edges(self, accounts: Sequence[Account]) -> tuple[float, ...]:
+        """Between the classes of value. They stay once they are known: cells must mean the same."""
+        sample = [value for a in accounts for value in a.values]
+        if self.value_edges or not sample:
+            return self.value_edges
+        return tuple(np.quantile(sample, _QUANTILES).tolist())
+
+    @property
+    def costs(self) -> Costs:
+        task, row = self.rest.costs_ms()
+        batch, batch_row = self.around.costs_ms()
+        return Costs(task, row, self.comparison.each, self.match.each, batch, batch_row)
+
+    def plan(
+        self,
+        shedding: Shedding,
+        windows: BasicWindows,
+        *,
+        instances: int,
+        cores: int,
+        limit_ms: float,
+        batch: int,
+    ) -> ProbePlan:
+        """What the tasks of the next batch are told."""
+        compared, matched, worth = (
+            np.array(known) if known else np.zeros(self.cells)
+            for known in (self.comparisons, self.matches, self.values)
+        )
+        costs = self.costs
+        work_ms = compared * costs.comparison + matched * costs.match
+        known_work = len(self.work) == instances and sum(self.work) > 0
+        shares = (
+            np.array(self.work) / sum(self.work) if known_work else np.ones(instances) / instances
+        )
+        parallel = cores * ((1 - _EQUAL_SHARE) * shares + _EQUAL_SHARE / instances)
+        known_rows = len(self.rows) == instances and sum(self.rows) > 0
+        row_shares = (
+            np.array(self.rows) / sum(self.rows) if known_rows else np.ones(instances) / instances
+        )
+        rates = np.zeros(self.cells)
+        np.divide(matched, compared, out=rates, where=compared > 0)
+        mean = float(matched.sum() / compared.sum()) if compared.any() else 1.0
+        return ProbePlan(
+            windows=windows,
+            order=tuple(self._order(windows, work_ms, worth).tolist()),
+            match_rates=tuple(np.where(compared > 0, rates, mean).tolist()),
+            value_edges=self.value_edges if self.cells > len(windows) else (),
+            costs=costs,
+            time_ms=self.margin * limit_ms if self.batches else None,
+            parallel=tuple(np.minimum(1.0, parallel).tolist()),
+            row_shares=tuple(row_shares.tolist()),
+            sample=shedding.sample if isinstance(shedding, Shed) else 1.0,
+            batch=batch,
+            most_rows=self.most_rows,
+            square_ms=self.square_ms if isinstance(shedding, RandomDrop) else None,
+        )
+
+    def _order(
+        self, windows: BasicWindows, work_ms: Floats, worth: Floats
+    ) -> npt.NDArray[np.int64]:
+        """The cells, those that give most for a millisecond first; among equals the newest."""
+        newest = windows.newest_first()
+        classes = self.cells // len(windows)
+        # The most valuable rows come last among the classes.
+        tie = np.concatenate([newest + c * len(windows) for c in reversed(range(classes))])
+        expected = Productivity(work_ms, np.where(work_ms > 0, worth, 0.0)).expected
+        # Sums that should be equal are not to the last digit.
+        rounded = np.round(expected / max(float(expected.max()), 1e-300), 6)
+        return tie[ranked(Productivity(np.ones(self.cells), rounded[tie]))]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cells": self.cells,
+            "rest": self.rest.to_json(),
+            "around": self.around.to_json(),
+            "comparison": [self.comparison.ms, self.comparison.count],
+            "match": [self.match.ms, self.match.count],
+            "comparisons": _rounded(self.comparisons),
+            "matches": _rounded(self.matches),
+            "values": _rounded(self.values),
+            "valueEdges": list(self.value_edges),
+            "work": _rounded(self.work),
+            "rows": _rounded(self.rows),
+            "mostRows": self.most_rows,
+            "squareMs": self.square_ms,
+            "margin": self.margin,
+            "batches": self.batches,
+        }
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> "ProbingMemory":
+        return ProbingMemory(
+            cells=record["cells"],
+            rest=CostModel.from_json(record["rest"], _REST),
+            around=CostModel.from_json(record["around"], _AROUND),
+            comparison=Ratio(*record["comparison"]),
+            match=Ratio(*record["match"]),
+            comparisons=tuple(record["comparisons"]),
+            matches=tuple(record["matches"]),
+            values=tuple(record["values"]),
+            value_edges=tuple(record["valueEdges"]),
+            work=tuple(record["work"]),
+            rows=tuple(record["rows"]),
+            most_rows=record["mostRows"],
+            square_ms=record["squareMs"],
+            margin=record["margin"],
+            batches=record["batches"],
+        )
+
+
+def _rounded(numbers: Sequence[float]) -> list[float]:
+    return [round(n, 4) for n in numbers]
+
+
+def _makespan(tasks_ms: Sequence[float], cores: int) -> float:
+    """How long so many cores are busy with tasks that start heaviest first."""
+    ends = np.zeros(max(1, cores))
+    for ms in sorted(tasks_ms, reverse=True):
+        ends[ends.argmin()] += ms
+    return float(ends.max())
