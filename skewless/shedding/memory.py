@@ -193,15 +193,10 @@ class ProbingMemory:
         )
         costs = self.costs
         work_ms = compared * costs.comparison + matched * costs.match
-        known_work = len(self.work) == instances and sum(self.work) > 0
-        shares = (
-            np.array(self.work) / sum(self.work) if known_work else np.ones(instances) / instances
-        )
-        parallel = cores * ((1 - _EQUAL_SHARE) * shares + _EQUAL_SHARE / instances)
-        known_rows = len(self.rows) == instances and sum(self.rows) > 0
-        row_shares = (
-            np.array(self.rows) / sum(self.rows) if known_rows else np.ones(instances) / instances
-        )
+        parallel = np.ones(instances)
+        if instances > cores:
+            wanted = (1 - _EQUAL_SHARE) * _shares(self.work, instances) + _EQUAL_SHARE / instances
+            parallel = np.minimum(1.0, cores * wanted)
         rates = np.zeros(self.cells)
         np.divide(matched, compared, out=rates, where=compared > 0)
         mean = float(matched.sum() / compared.sum()) if compared.any() else 1.0
@@ -212,8 +207,8 @@ class ProbingMemory:
             value_edges=self.value_edges if self.cells > len(windows) else (),
             costs=costs,
             time_ms=self.margin * limit_ms if self.batches else None,
-            parallel=tuple(np.minimum(1.0, parallel).tolist()),
-            row_shares=tuple(row_shares.tolist()),
+            parallel=tuple(parallel.tolist()),
+            row_shares=tuple(_shares(self.rows, instances).tolist()),
             sample=shedding.sample if isinstance(shedding, Shed) else 1.0,
             batch=batch,
             most_rows=self.most_rows,
@@ -271,6 +266,13 @@ class ProbingMemory:
             margin=record["margin"],
             batches=record["batches"],
         )
+
+
+def _shares(amounts: Sequence[float], instances: int) -> Floats:
+    """What part each instance has; equal parts where nothing is known of so many."""
+    if len(amounts) != instances or not sum(amounts):
+        return np.full(instances, 1 / instances)
+    return np.array(amounts) / sum(amounts)
 
 
 def _rounded(numbers: Sequence[float]) -> list[float]:

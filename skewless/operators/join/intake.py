@@ -30,8 +30,9 @@ class Thinned(Protocol):
         rows: pa.RecordBatch,
         hashes: npt.NDArray[np.uint64],
         times: npt.NDArray[np.int64],
-        home: npt.NDArray[np.bool_],
+        usable: npt.NDArray[np.bool_],
     ) -> npt.NDArray[np.bool_]: ...
+    def drop(self, side: str, rows: int) -> None: ...
 
 
 class Intake:
@@ -104,7 +105,9 @@ class Intake:
                 usable &= ~null
         hashes = self._hashes(rows)
         if thinned is not None:
-            usable &= thinned.stored(side, rows, hashes, times, home & usable)
+            kept = thinned.stored(side, rows, hashes, times, usable & (home | replica))
+            thinned.drop(side, int((home & usable & ~kept).sum()))
+            usable = kept
         replica &= usable
         self.replicas[side] += int(replica.sum())
         return (

@@ -77,22 +77,27 @@ class Shedder:
         self._budget_ms = self.plan.budget_ms(instance, self._rows, self._keep)
 
     def stored(
-        self, side: str, rows: pa.RecordBatch, hashes: HashArray, times: TimeArray, home: Mask
+        self, side: str, rows: pa.RecordBatch, hashes: HashArray, times: TimeArray, usable: Mask
     ) -> Mask:
-        """Which rows are stored at all: the most valuable ones, as many as there is time for."""
+        """Those of the usable rows that are stored: the most valuable, as there is time for."""
         if self._keep >= 1.0:
-            return np.ones(len(hashes), np.bool_)
-        draw = uniform(hashes, times, self.plan.batch, _STORED)
+            return usable
+        at = np.flatnonzero(usable)
+        order = uniform(hashes[at], times[at], self.plan.batch, _STORED)
         worth = self.worth_of(side, rows)
         if worth is None:
-            kept = draw < self._keep
+            dropped = at[order >= self._keep]
         else:
             # By value, and by chance among equals.
-            rank = np.empty(len(draw), np.int64)
-            rank[np.lexsort((draw, worth))] = np.arange(len(draw))
-            kept = rank >= round((1 - self._keep) * len(draw))
-        self._dropped[side] += int((home & ~kept).sum())
+            least = np.lexsort((order, worth[at]))
+            dropped = at[least[: round((1 - self._keep) * len(at))]]
+        kept = usable.copy()
+        kept[dropped] = False
         return kept
+
+    def drop(self, side: str, rows: int) -> None:
+        """So many rows of a side are not even stored."""
+        self._dropped[side] += rows
 
     def worth_of(self, side: str, rows: pa.RecordBatch) -> Floats | None:
         column = self._values.get(side)
