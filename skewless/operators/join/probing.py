@@ -364,11 +364,11 @@ class _Cut:
         self.chosen_ms += full_ms + share * kept_ms
         for meeting, _, found in full:
             yield meeting, found, True
-        for chance, pieces in ((share, kept), (more, marginal)):
-            for meeting, hit, found in pieces:
-                draws = self._needles[id(meeting.found.needles)].in_part[hit]
-                some = hit if chance >= 1.0 else hit[draws < chance]
-                yield meeting, _only(found, some), False
+        for part, pieces in ((share, kept), (more, marginal)):
+            draws = [self._needles[id(m.found.needles)].in_part[hit] for m, hit, _ in pieces]
+            below = _bound(draws, [found.count[hit] for _, hit, found in pieces], part)
+            for (meeting, hit, found), drawn in zip(pieces, draws, strict=True):
+                yield meeting, _only(found, hit[drawn < below]), False
 
     def _narrowed(
         self, meeting: Meeting, hit: IndexArray, line: int, lower_us: int, upper_us: int
@@ -410,6 +410,17 @@ def _guess(plan: ProbePlan, counts: Floats, rates: Floats) -> float:
     left = counts * (1 - rates)
     total = float(left.sum())
     return float(left @ np.array(plan.match_rates)) / total if total else 0.0
+
+
+def _bound(draws: Sequence[Floats], counts: Sequence[IndexArray], part: float) -> float:
+    """The draw below which needles have this part of all the comparisons."""
+    if part >= 1.0 or not draws:
+        return 1.0
+    drawn, counted = np.concatenate(draws), np.concatenate(counts)
+    order = np.argsort(drawn)
+    upto = np.cumsum(counted[order])
+    fitting = int(np.searchsorted(upto, part * upto[-1], side="right")) if len(upto) else 0
+    return float(drawn[order[fitting]]) if fitting < len(order) else 1.0
 
 
 def _only(found: Probe, needles: IndexArray) -> Probe:
