@@ -367,8 +367,8 @@ class _Cut:
         for part, pieces in ((share, kept), (more, marginal)):
             draws = [self._needles[id(m.found.needles)].in_part[hit] for m, hit, _ in pieces]
             below = _bound(draws, [found.count[hit] for _, hit, found in pieces], part)
-            for (meeting, hit, found), drawn in zip(pieces, draws, strict=True):
-                yield meeting, _only(found, hit[drawn < below]), False
+            for (meeting, hit, found), of_hit in zip(pieces, draws, strict=True):
+                yield meeting, _only(found, hit[of_hit < below]), False
 
     def _narrowed(
         self, meeting: Meeting, hit: IndexArray, line: int, lower_us: int, upper_us: int
