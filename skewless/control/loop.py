@@ -101,7 +101,8 @@ class ControlLoop:
         route, balance = rescaled(self.policy, route, balance, loads.work_ms)
         snapshot = _snapshot(route, loads)
         balance = replace(balance, batches=balance.batches + 1)
-        decision = Decision(None, f"plans every {self.policy.every} batches", balance.memory)
+        reason = f"plans every {self.policy.every} batches"
+        decision: Decision[Route] = Decision(None, reason, balance.memory)
         if balance.batches % self.policy.every == 0:
             decision = self._decided(snapshot, balance)
         route = decision.route or route
@@ -109,7 +110,7 @@ class ControlLoop:
         plan_ms = 1e3 * (self.clock() - started)
         return Round(balance, route, decision.plan, decision.reason, plan_ms)
 
-    def _decided(self, snapshot: Snapshot, balance: Balance) -> Decision:
+    def _decided(self, snapshot: Snapshot, balance: Balance) -> Decision[Route]:
         """What the policy decides, or that it was refused and why."""
         try:
             decision = self.policy.plan(snapshot, balance.memory)

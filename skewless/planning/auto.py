@@ -25,6 +25,7 @@ from skewless.planning.scaling import (
 )
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+from skewless.routing.route import Route
 
 _MEASURE = Measured()
 _PARTITIONS = 256
@@ -87,7 +88,7 @@ class Auto(RoutingPolicy):
             "busy_ms": self.busy_ms,
         }
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = _MEASURE.loads(snapshot, snapshot.table, snapshot.splits)
         keys = self._split_keys(snapshot, loads, memory)
         rest, shares = without_split_keys(snapshot, keys.splits)

@@ -12,6 +12,7 @@ from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.groups import GroupRoute
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
+from skewless.routing.route import Route
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ContRand(RoutingPolicy):
     def describe(self) -> dict[str, Any]:
         return {"policy": "ContRand", "instances": self.instances, "group": self.group}
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)
         plan = stay(snapshot, "groups are fixed: nothing moves", imbalance(loads))
         return Decision(None, plan.reason, plan=plan)

@@ -1,12 +1,13 @@
 """What a policy decides after a batch, and what it says of it."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from skewless.planning.snapshot import Snapshot
-from skewless.routing.route import Route
 
 Memory = dict[str, Any]  # a policy's own; survives JSON
+# Where rows go: a `Route` for operators with state, a `Dealing` for maps.
+RouteT = TypeVar("RouteT", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,13 @@ class Proposal(Protocol):
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Generic[RouteT]):
     """What holds from the next batch on. Whatever else there is to decide has a default here.
 
     Doing nothing is a decision too: no route, with the reason.
     """
 
-    route: Route | None  # None: the one in force stays
+    route: RouteT | None  # None: the one in force stays
     reason: str
     memory: Memory = field(default_factory=dict)  # handed back when the policy is asked again
     plan: Proposal | None = None

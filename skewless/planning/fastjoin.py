@@ -20,6 +20,7 @@ from skewless.planning.plan import Plan, moves_between, stay
 from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.route import Route
 
 _MEASURE = StoredTimesQueued()
 
@@ -95,7 +96,7 @@ class FastJoin(RoutingPolicy):
             "every": self.every,
         }
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         """One straggler and one lightest instance a round, as in the paper."""
         loads = _MEASURE.loads(snapshot, snapshot.table)
         before = imbalance(loads)

@@ -10,6 +10,7 @@ from skewless.planning.plan import stay
 from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+from skewless.routing.route import Route
 
 _PARTITIONS = 256
 
@@ -36,6 +37,6 @@ class Hash(RoutingPolicy):
     def describe(self) -> dict[str, Any]:
         return {"policy": "Hash", "instances": self.instances}
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)
         return stay(snapshot, "plain hashing moves nothing", imbalance(loads)).decision()

@@ -12,6 +12,7 @@ from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.grid import GridRoute
 from skewless.routing.partitions import PartitionTable
+from skewless.routing.route import Route
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class JoinMatrix(RoutingPolicy):
     def describe(self) -> dict[str, Any]:
         return {"policy": "JoinMatrix", "instances": self.instances}
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)
         plan = stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads))
         return Decision(None, plan.reason, plan=plan)

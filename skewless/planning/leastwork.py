@@ -8,7 +8,10 @@ import numpy as np
 
 from skewless.load.sketches import CostSketch, SketchShape
 from skewless.planning.checks import check_count, check_number, check_whole
-from skewless.planning.shuffle.policy import Dealing, InstanceWork, ShufflePolicy
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.shuffle.dealing import Dealing
+from skewless.planning.shuffle.policy import ShufflePolicy
+from skewless.planning.shuffle.snapshot import InstanceWork, WorkSnapshot
 
 # An instance whose speed is nearer to the mean than this is treated as like the others.
 _ALIKE = 0.05
@@ -62,28 +65,29 @@ class LeastWork(ShufflePolicy):
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta), self.heaviest)
 
-    def initial(self, instances: int) -> dict[str, Any]:
-        return {"sketch": None, **_Speeds.alike(instances).to_json()}
-
-    def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
-        before = memory["sketch"]
-        if before is None and not any(w.rows for w in work):
-            return memory
+    def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
+        before = memory.get("sketch")
+        speeds = _Speeds.from_json(memory, snapshot.instances)
+        if before is None and not snapshot.rows:
+            reason = "nothing is known of any row: rows are dealt out in turn"
+            return self.decided(snapshot, reason, {"sketch": None, **speeds.to_json()})
         sketch = self.blank() if before is None else CostSketch.from_json(before)
-        if any(w.rows for w in work):
+        if snapshot.rows:
             sketch = sketch.decay(self.decay)
-        for w in work:
-            sketch = sketch.merge(w.sketch)
-        speeds = _Speeds.from_json(memory)
+        for w in snapshot.work:
+            sketch = sketch if w.sketch is None else sketch.merge(w.sketch)
         if before is not None:
-            speeds = speeds.after(work)
-        return {"sketch": sketch.to_json(), **speeds.to_json()}
+            speeds = speeds.after(snapshot.work)
+        reason = f"a row takes {sketch.mean:.3g} ms on average"
+        return self.decided(snapshot, reason, {"sketch": sketch.to_json(), **speeds.to_json()})
 
-    def dealing(self, memory: dict[str, Any], instances: int) -> Dealing:
-        if memory["sketch"] is None:
+    def route(self, memory: Memory, instances: int) -> Dealing:
+        if memory.get("sketch") is None:
             return Dealing(instances)
         sketch = CostSketch.from_json(memory["sketch"])
-        return Dealing(instances, (sketch,), _Speeds.from_json(memory).certain(instances))
+        return Dealing(
+            instances, (sketch,), _Speeds.from_json(memory, instances).certain(instances)
+        )
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,10 @@ class _Speeds:
         return _Speeds((1.0,) * instances, (), None)
 
     @staticmethod
-    def from_json(memory: dict[str, Any]) -> "_Speeds":
+    def from_json(memory: Memory, instances: int) -> "_Speeds":
+        """As remembered; of a new query nothing is known."""
+        if "slowness" not in memory:
+            return _Speeds.alike(instances)
         return _Speeds(tuple(memory["slowness"]), tuple(memory["newest"]), memory["noise"])
 
     def to_json(self) -> dict[str, Any]:
@@ -111,14 +118,11 @@ class _Speeds:
 
     def after(self, work: Sequence[InstanceWork]) -> "_Speeds":
         """With one more batch: measured beside estimated time, as a share of the mean."""
-        count = max((w.instance for w in work), default=-1) + 1
-        speeds = self if count in (0, len(self.slowness)) else _Speeds.alike(count)
-        seen = [w for w in work if w.estimated_ms > 0 and w.busy_ms > 0]
-        if not count or len(seen) < count:
+        count = len(work)
+        speeds = self if count == len(self.slowness) else _Speeds.alike(count)
+        if not all(w.estimated_ms > 0 and w.busy_ms > 0 for w in work):
             return speeds
-        now = np.ones(count)
-        for w in seen:
-            now[w.instance] = w.busy_ms / w.estimated_ms
+        now = np.array([w.busy_ms / w.estimated_ms for w in work])
         now = np.clip(now / now.mean(), 1 / _EXTREME, _EXTREME)
         noise = speeds.noise
         if speeds.newest:

@@ -22,6 +22,7 @@ from skewless.planning.plan import Plan, moves_between, stay
 from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.route import Route
 
 Owners = npt.NDArray[np.int64]
 
@@ -75,7 +76,7 @@ class LsStream(RoutingPolicy):
             "every": self.every,
         }
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         measure = Resources(self.gamma)
         before = imbalance(measure.loads(snapshot, snapshot.table))
         if before <= self.threshold:

@@ -12,6 +12,7 @@ from skewless.planning.decision import Decision, Limits, Memory
 from skewless.planning.measure import Measure, Measured
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
+from skewless.routing.route import Route
 from skewless.routing.splits import Split as Split
 from skewless.routing.table import TableRoute
 
@@ -48,7 +49,7 @@ class Plan:
         """Whether nothing moves. Keys may still be split or folded back."""
         return not self.moves
 
-    def decision(self, memory: Memory | None = None) -> Decision:
+    def decision(self, memory: Memory | None = None) -> Decision[Route]:
         """What a policy decides that makes this plan."""
         return Decision(TableRoute(self.table, splits=self.splits), self.reason, memory or {}, self)
 

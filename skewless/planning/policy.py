@@ -1,26 +1,40 @@
 """What every balancing policy offers the engine."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from skewless.load.heavy import STANDING_OUT, Detail
-from skewless.planning.decision import Decision, Limits, Memory
+from skewless.planning.decision import Decision, Limits, Memory, RouteT
 from skewless.planning.scaling import BUSY_MS, Instances
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.route import Route
 from skewless.routing.table import TableRoute
 
+# What was measured in a batch.
+SnapshotT = TypeVar("SnapshotT", contravariant=True)
 
-class Policy(ABC):
-    """What `balance=` takes, and what all policies have in common."""
+
+class Policy(ABC, Generic[SnapshotT, RouteT]):
+    """What `balance=` takes: the first route of a query, and after every batch the next one."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The policy and its options. A restart under the same ones keeps what was planned."""
 
+    @abstractmethod
+    def start(self, cores: int) -> RouteT:
+        """The route that a new query starts with on a cluster of so many cores."""
 
-class RoutingPolicy(Policy):
+    @abstractmethod
+    def plan(self, snapshot: SnapshotT, memory: Memory) -> Decision[RouteT]:
+        """The next route, and what the policy wants to remember until it is asked again.
+
+        `memory` is what it returned the last time, {} at first; it must survive JSON.
+        """
+
+
+class RoutingPolicy(Policy[Snapshot, Route]):
     """A policy for operators with state: options become the first route, measured load the next.
 
     The attributes below are what the control loop asks for; a policy that has them as options
@@ -43,15 +57,7 @@ class RoutingPolicy(Policy):
         """The partitions of a new query on a cluster of so many cores, and their instances."""
 
     def start(self, cores: int) -> Route:
-        """The route that a new query starts with on a cluster of so many cores."""
         return TableRoute(self.table(cores))
-
-    @abstractmethod
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
-        """The next route, and what the policy wants to remember until it is asked again.
-
-        `memory` is what it returned the last time, {} at first; it must survive JSON.
-        """
 
     def limits(self, partitions: int) -> Limits:
         """What its plans have to keep to."""

@@ -1,12 +1,17 @@
 """POSG, the paper's policy: a sketch per instance, sent when stable; greedy by cumulated time."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.sketches import CostSketch, SketchShape, instability
 from skewless.planning.checks import check_count, check_number, check_whole
-from skewless.planning.shuffle.policy import Dealing, InstanceWork, ShufflePolicy
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.shuffle.dealing import Dealing
+from skewless.planning.shuffle.policy import ShufflePolicy
+from skewless.planning.shuffle.snapshot import InstanceWork, WorkSnapshot
+
+# The state machine of an instance that has seen nothing yet.
+_NOTHING: dict[str, Any] = {"building": None, "snapshot": None, "executed": 0, "sent": None}
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,18 @@ class Posg(ShufflePolicy):
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta))
 
-    def initial(self, instances: int) -> dict[str, Any]:
-        nothing = {"building": None, "snapshot": None, "executed": 0, "sent": None}
-        return {"instances": [dict(nothing) for _ in range(instances)]}
-
-    def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
-        machines = [dict(machine) for machine in memory["instances"]]
-        if len(machines) != len(work):  # restarted with another number of instances
-            machines = self.initial(len(work))["instances"]
-        for w in work:
-            machines[w.instance] = self._step(machines[w.instance], w)
-        return {"instances": machines}
+    def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
+        machines = memory.get("instances", [])
+        if len(machines) != snapshot.instances:  # new, or restarted with another number
+            machines = [_NOTHING] * snapshot.instances
+        after = [self._step(machine, w) for machine, w in zip(machines, snapshot.work, strict=True)]
+        sent = sum(machine["sent"] is not None for machine in after)
+        reason = f"{sent} of {len(after)} instances have sent a sketch"
+        return self.decided(snapshot, reason, {"instances": after})
 
     def _step(self, machine: dict[str, Any], work: InstanceWork) -> dict[str, Any]:
         """The instance's state machine (Fig. 2); a snapshot means that it is STABILIZING."""
-        sketch = work.sketch
+        sketch = self.blank() if work.sketch is None else work.sketch
         if machine["building"] is not None:
             sketch = CostSketch.from_json(machine["building"]).merge(sketch)
         executed = machine["executed"] + work.rows
@@ -80,8 +82,8 @@ class Posg(ShufflePolicy):
         packed = sketch.to_json()
         return {"building": packed, "snapshot": packed, "executed": 0, "sent": sent}
 
-    def dealing(self, memory: dict[str, Any], instances: int) -> Dealing:
-        sent = [machine["sent"] for machine in memory["instances"]]
+    def route(self, memory: Memory, instances: int) -> Dealing:
+        sent = [machine["sent"] for machine in memory.get("instances", [])]
         if len(sent) != instances or any(sketch is None for sketch in sent):
             return Dealing(instances)
         sketches = tuple(CostSketch.from_json(sketch) for sketch in sent)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless.planning.checks import check_count
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.shuffle.dealing import Dealing
 from skewless.planning.shuffle.policy import ShufflePolicy
+from skewless.planning.shuffle.snapshot import WorkSnapshot
 
 
 @dataclass(frozen=True)
@@ -22,3 +25,9 @@ class RoundRobin(ShufflePolicy):
 
     def describe(self) -> dict[str, Any]:
         return {"policy": "RoundRobin", "instances": self.instances}
+
+    def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
+        return self.decided(snapshot, "rows are dealt out in turn, whatever they cost", {})
+
+    def route(self, memory: Memory, instances: int) -> Dealing:
+        return Dealing(instances)

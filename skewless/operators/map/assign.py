@@ -8,7 +8,7 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
-from skewless.planning.shuffle.policy import Dealing
+from skewless.planning.shuffle.dealing import Dealing
 
 _GOLDEN = (5**0.5 - 1) / 2
 

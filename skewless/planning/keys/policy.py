@@ -25,6 +25,7 @@ from skewless.planning.scaling import (
 )
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.route import Route
 from skewless.routing.table import TableRoute
 
 # Once it acts, a policy balances to this share of the threshold, so that small changes of the load
@@ -90,7 +91,7 @@ class KeyTablePolicy(RoutingPolicy):
         options["instances"] = described(self.instances)
         return {"policy": type(self).__name__, **options}
 
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         keys = key_snapshot(snapshot)
         plan, memory = self.plan_keys(keys, memory)
         route = TableRoute(snapshot.table, plan.entries(snapshot.table.partitions))
