@@ -1,7 +1,6 @@
 """The default policy: keeps every instance equally busy, and splits keys that none can hold."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,6 @@ from skewless.planning.scaling import (
     BUSY_MS,
     Instances,
     check_range,
-    described,
     largest,
     wanted,
 )
@@ -76,17 +74,6 @@ class Auto(RoutingPolicy):
         per_instance = max(_PARTITIONS_PER_INSTANCE, -(-_PARTITIONS // most))
         partitions = min(per_instance, MAX_PARTITIONS // most) * most
         return round_robin(wanted(self.instances, cores), partitions)
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "Auto",
-            "instances": described(self.instances),
-            "threshold": self.threshold,
-            "max_moves": self.max_moves,
-            "split": self.split,
-            "every": self.every,
-            "busy_ms": self.busy_ms,
-        }
 
     def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = _MEASURE.loads(snapshot, snapshot.table, snapshot.splits)

@@ -1,7 +1,6 @@
 """The baseline BiStream-ContRand: a key's rows are scattered over a group, and probe all of it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import check_count, check_whole
@@ -36,9 +35,6 @@ class ContRand(RoutingPolicy):
 
     def start(self, cores: int) -> GroupRoute:
         return GroupRoute(self.table(cores), self.group)
-
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "ContRand", "instances": self.instances, "group": self.group}
 
     def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)

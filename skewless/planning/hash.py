@@ -1,7 +1,6 @@
 """Plain hashing: the partition decides, nothing ever moves. What Spark and BiStream do."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import check_count, counted
@@ -33,9 +32,6 @@ class Hash(RoutingPolicy):
         # A multiple of the instances, so that each owns equally many partitions.
         per_instance = max(1, -(-_PARTITIONS // instances))
         return round_robin(instances, min(per_instance * instances, MAX_PARTITIONS))
-
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "Hash", "instances": self.instances}
 
     def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)

@@ -1,7 +1,6 @@
 """The baseline Join-Matrix: rows cross a grid of instances, whatever their keys."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import check_count
@@ -33,9 +32,6 @@ class JoinMatrix(RoutingPolicy):
 
     def start(self, cores: int) -> GridRoute:
         return GridRoute(self.table(cores))
-
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "JoinMatrix", "instances": self.instances}
 
     def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)

@@ -51,17 +51,6 @@ class LeastWork(ShufflePolicy):
         check_whole("window", self.window, 1, 2**40)
         SketchShape.within(self.epsilon, self.delta)  # names what it does not take
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "LeastWork",
-            "instances": self.instances,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "heaviest": self.heaviest,
-            "decay": self.decay,
-            "window": self.window,
-        }
-
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta), self.heaviest)
 

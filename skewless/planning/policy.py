@@ -1,6 +1,7 @@
 """What every balancing policy offers the engine."""
 
 from abc import ABC, abstractmethod
+from dataclasses import Field, asdict
 from typing import Any, ClassVar, Generic, TypeVar
 
 from skewless.load.heavy import STANDING_OUT, Detail
@@ -16,11 +17,21 @@ SnapshotT = TypeVar("SnapshotT", contravariant=True)
 
 
 class Policy(ABC, Generic[SnapshotT, RouteT]):
-    """What `balance=` takes: the first route of a query, and after every batch the next one."""
+    """What `balance=` takes: the first route of a query, and after every batch the next one.
 
-    @abstractmethod
+    A policy is a dataclass. Its fields are its options.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
     def describe(self) -> dict[str, Any]:
-        """The policy and its options. A restart under the same ones keeps what was planned."""
+        """The policy and its options. A restart under the same ones keeps what was planned.
+
+        A range is a list, as it comes back from a commit.
+        """
+        options = asdict(self).items()
+        told = {name: list(v) if isinstance(v, tuple) else v for name, v in options}
+        return {"policy": type(self).__name__, **told}
 
     @abstractmethod
     def start(self, cores: int) -> RouteT:

@@ -42,16 +42,6 @@ class Posg(ShufflePolicy):
         check_number("delta", self.delta, 0.0, 0.99)
         SketchShape.within(self.epsilon, self.delta)  # names what it does not take
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "Posg",
-            "instances": self.instances,
-            "window": self.window,
-            "mu": self.mu,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
-
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta))
 

@@ -1,7 +1,6 @@
 """Round robin: every instance gets every k-th row, whatever the rows cost."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.planning.checks import check_count
 from skewless.planning.decision import Decision, Memory
@@ -22,9 +21,6 @@ class RoundRobin(ShufflePolicy):
 
     def __post_init__(self) -> None:
         check_count(self.instances)
-
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "RoundRobin", "instances": self.instances}
 
     def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
         return self.decided(snapshot, "rows are dealt out in turn, whatever they cost", {})

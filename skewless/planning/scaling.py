@@ -40,8 +40,3 @@ def wanted(instances: Instances, cores: int, current: int | None = None) -> int:
 def largest(instances: Instances, cores: int) -> int:
     """How many instances there may come to be."""
     return instances[1] if isinstance(instances, tuple) else wanted(instances, cores)
-
-
-def described(instances: Instances) -> int | list[int] | None:
-    """As it comes back from a commit."""
-    return list(instances) if isinstance(instances, tuple) else instances

@@ -102,6 +102,18 @@ class Route(ABC):
         """The route of a commit."""
 
 
+class ScatteringRoute(Route):
+    """A route that stores the rows of a key on several instances, and sends copies to others."""
+
+    @property
+    def spreads(self) -> bool:
+        return True
+
+    @property
+    def replicates(self) -> bool:
+        return True
+
+
 def scaled(spread: Hashes, size: int | Instances) -> Instances:
     """A uniform integer in [0, size), from the upper half of a uniform 64-bit one.
 

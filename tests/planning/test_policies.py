@@ -86,6 +86,25 @@ def test_some_never_move(policy: RoutingPolicy) -> None:
     assert state == {}
 
 
+def test_a_policy_is_described_by_its_options_in_order() -> None:
+    assert list(Auto(instances=(1, 3), threshold=0.2).describe().items()) == [
+        ("policy", "Auto"),
+        ("instances", [1, 3]),
+        ("threshold", 0.2),
+        ("max_moves", None),
+        ("split", True),
+        ("every", 1),
+        ("busy_ms", 1_000.0),
+    ]
+    assert list(FastJoin(4, 300, every=2).describe().items()) == [
+        ("policy", "FastJoin"),
+        ("instances", 4),
+        ("partitions", 300),
+        ("trigger", 2.2),
+        ("every", 2),
+    ]
+
+
 def test_only_the_baselines_start_with_replicas() -> None:
     assert [p for p, policy in zip(NAMES, POLICIES, strict=True) if policy.start(2).replicates] == [
         "ContRand",

@@ -1,7 +1,7 @@
 """What the key-table policies have in common: when they plan, and how the table is limited."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from skewless.planning.scaling import (
     BUSY_MS,
     Instances,
     check_range,
-    described,
     largest,
     wanted,
 )
@@ -85,11 +84,6 @@ class KeyTablePolicy(RoutingPolicy):
         # Partitions for as many instances as there may come to be.
         most = Hash(largest(self.instances, cores)).table(cores)
         return round_robin(wanted(self.instances, cores), most.partitions)
-
-    def describe(self) -> dict[str, Any]:
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
-        options["instances"] = described(self.instances)
-        return {"policy": type(self).__name__, **options}
 
     def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         keys = key_snapshot(snapshot)
