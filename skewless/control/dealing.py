@@ -20,8 +20,8 @@ from skewless.state.commit import OperatorState
 class DealingLoop:
     """Asks a map's policy after every batch, and keeps its memory in the operator's state.
 
-    A sketch is large, so the state holds the memory alone. The dealing in force is always made of
-    it, in `dealing`: it is the one that the policy decided, before a restart and after it.
+    The state holds the memory only, because a dealing would store its sketches twice. `dealing` is
+    the one place where the policy's decision is rebuilt from the memory, after a restart too.
 
     >>> from skewless.planning.leastwork import LeastWork
     >>> DealingLoop(LeastWork()).start(cores=4).route.instances
@@ -31,7 +31,7 @@ class DealingLoop:
     policy: ShufflePolicy
 
     def start(self, cores: int) -> OperatorState:
-        """The state of a new query on a cluster of so many cores."""
+        """The state of a new query on a cluster with this many cores."""
         return OperatorState(
             route=_table(self.policy.start(cores)),
             max_time_us={},
@@ -40,7 +40,7 @@ class DealingLoop:
         )
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        """A committed state under this policy. Costs are kept if it has other instances only."""
+        """A committed state under this policy. Costs are kept if only `instances` has changed."""
         fresh = self.start(cores)
         before, today = state.planner["policy"], fresh.planner["policy"]
         if before == today and state.route == fresh.route:
@@ -51,11 +51,11 @@ class DealingLoop:
         return replace(state, route=fresh.route, planner=self._planner(memory))
 
     def dealing(self, state: OperatorState) -> Dealing:
-        """How the rows of the batch after this state are dealt out."""
+        """The dealing of the batch that follows this state."""
         return self.policy.route(state.planner["memory"], state.route.instances)
 
     def after(self, state: OperatorState, reports: Sequence[Report]) -> OperatorState:
-        """The state after a batch whose tasks have reported."""
+        """The state after a batch, from the reports of its tasks."""
         decision = self.policy.plan(work_of(reports), state.planner["memory"])
         return replace(state, planner=self._planner(decision.memory))
 
@@ -64,7 +64,7 @@ class DealingLoop:
 
 
 def work_of(reports: Sequence[Report]) -> WorkSnapshot:
-    """What the tasks of a map have reported of their work."""
+    """The work of a batch, from the reports of its tasks."""
     by_instance = sorted(reports, key=lambda report: report.instance)
     return WorkSnapshot(tuple(_work(report) for report in by_instance))
 
@@ -82,5 +82,5 @@ def _work(report: Report) -> InstanceWork:
 
 
 def _table(dealing: Dealing) -> TableRoute:
-    """Rows carry their instance; the table only says how many there are."""
+    """Rows carry their instance; the table only holds the number of instances."""
     return TableRoute(round_robin(dealing.instances, dealing.instances))

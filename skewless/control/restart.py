@@ -1,4 +1,4 @@
-"""A committed state under today's policy and number of cores; state is shared: nothing moves."""
+"""A committed state under the current policy and number of cores; no stored row moves."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,9 +10,10 @@ from skewless.state.commit import OperatorState
 
 
 def adopt(policy: RoutingPolicy, state: OperatorState, cores: int) -> OperatorState:
-    """The state as the policy goes on with it.
+    """The state under this policy.
 
-    Another number of instances keeps what was learned; another policy starts anew.
+    If only the number of instances has changed, learned loads are kept; another policy starts from
+    scratch.
     """
     planner = Planner.from_json(state.planner)
     today, before = policy.describe(), planner.policy

@@ -27,7 +27,7 @@ class ContRand(RoutingPolicy):
 
     def __post_init__(self) -> None:
         check_count(self.instances)
-        # The default goes with a single instance, too, which is then all of its group.
+        # The default of 2 is also allowed with a single instance: its group has one member.
         check_whole("group", self.group, 1, max(2, self.instances or MAX_PARTITIONS))
 
     def table(self, cores: int) -> PartitionTable:

@@ -1,4 +1,4 @@
-"""The baseline FastJoin: units leave the straggler greedily, those first that shed most per row."""
+"""The baseline FastJoin: moves units off the straggler greedily, the best per stored row first."""
 
 from dataclasses import dataclass
 
@@ -61,7 +61,7 @@ def choose_units(
 class FastJoin(PartitionPolicy):
     """Relieves the straggler when it has more than `trigger` times the lightest one's load.
 
-    It plans after `every` so many batches.
+    It plans once every `every` batches.
 
     >>> FastJoin(instances=4).table(cores=2).partitions
     256

@@ -13,13 +13,13 @@ from skewless.planning.shuffle.dealing import Dealing
 from skewless.planning.shuffle.policy import ShufflePolicy
 from skewless.planning.shuffle.snapshot import InstanceWork, WorkSnapshot
 
-# An instance whose speed is nearer to the mean than this is treated as like the others.
+# Instances whose speed is within this share of the mean count as equally fast.
 _ALIKE = 0.05
-# A single batch may be disturbed, and no instance is believed to be faster or slower than this.
+# Speeds are smoothed, because a single batch may be disturbed. They are clipped to this factor.
 _NEWEST = 0.5
 _EXTREME = 4.0
-# What keys cost that were never seen makes an instance look fast or slow from batch to batch; one
-# that is so in truth stays away from the mean by more than so many standard deviations.
+# New keys make an instance look fast or slow in a single batch. A speed counts only if it differs
+# from the mean by more than this many standard deviations.
 _SURE = 3.0
 
 
@@ -28,8 +28,8 @@ class LeastWork(ShufflePolicy):
     """Rows of a batch go, the heaviest first, to the instance with the least estimated work.
 
     Costs are learned by `cost_key` into one sketch for all instances (`epsilon`, `delta`), with
-    exact entries for the `heaviest` keys. After a round the past weighs `decay` times as much; a
-    round is a batch, or `window` tuples where tuples are assigned one at a time.
+    exact entries for the `heaviest` keys. After every round, the weight of the past is multiplied
+    by `decay`. A round is a batch, or `window` tuples where tuples are assigned one at a time.
 
     >>> LeastWork().blank().shape.columns
     1360
@@ -49,7 +49,7 @@ class LeastWork(ShufflePolicy):
         check_whole("heaviest", self.heaviest, 0, 65_536)
         check_number("decay", self.decay, 0.0, 1.0)
         check_whole("window", self.window, 1, 2**40)
-        SketchShape.within(self.epsilon, self.delta)  # names what it does not take
+        SketchShape.within(self.epsilon, self.delta)  # raises if no sketch can be that exact
 
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta), self.heaviest)
@@ -58,7 +58,7 @@ class LeastWork(ShufflePolicy):
         before = memory.get("sketch")
         speeds = _Speeds.from_json(memory, snapshot.instances)
         if before is None and not snapshot.rows:
-            reason = "nothing is known of any row: rows are dealt out in turn"
+            reason = "no costs are known yet: rows are dealt out in turn"
             return self.decided(snapshot, reason, {"sketch": None, **speeds.to_json()})
         sketch = self.blank() if before is None else CostSketch.from_json(before)
         if snapshot.rows:
@@ -81,7 +81,7 @@ class LeastWork(ShufflePolicy):
 
 @dataclass(frozen=True)
 class _Speeds:
-    """How much longer than the mean every instance takes, and how sure that is."""
+    """How much longer than the mean each instance takes, and how certain that is."""
 
     slowness: tuple[float, ...]  # smoothed
     newest: tuple[float, ...]  # of the last batch alone
@@ -93,7 +93,7 @@ class _Speeds:
 
     @staticmethod
     def from_json(memory: Memory, instances: int) -> "_Speeds":
-        """As remembered; of a new query nothing is known."""
+        """The speeds in the memory; equal speeds for a new query."""
         if "slowness" not in memory:
             return _Speeds.alike(instances)
         return _Speeds(tuple(memory["slowness"]), tuple(memory["newest"]), memory["noise"])
@@ -106,7 +106,7 @@ class _Speeds:
         }
 
     def after(self, work: Sequence[InstanceWork]) -> "_Speeds":
-        """With one more batch: measured beside estimated time, as a share of the mean."""
+        """The speeds after one more batch: measured ÷ estimated time, relative to the mean."""
         count = len(work)
         speeds = self if count == len(self.slowness) else _Speeds.alike(count)
         if not all(w.estimated_ms > 0 and w.busy_ms > 0 for w in work):
@@ -115,16 +115,16 @@ class _Speeds:
         now = np.clip(now / now.mean(), 1 / _EXTREME, _EXTREME)
         noise = speeds.noise
         if speeds.newest:
-            # Half the squared step: an instance that is always slow makes no steps.
+            # Half the squared change from batch to batch: a constantly slow instance adds nothing.
             steps = float(np.mean((now - np.array(speeds.newest)) ** 2)) / 2
             noise = steps if noise is None else _NEWEST * steps + (1 - _NEWEST) * noise
         smoothed = _NEWEST * now + (1 - _NEWEST) * np.array(speeds.slowness)
         return _Speeds(tuple(smoothed.tolist()), tuple(now.tolist()), noise)
 
     def certain(self, instances: int) -> tuple[float, ...]:
-        """The slowness of each, 1 where it may be chance; empty: all are alike.
+        """The slowness of each instance, 1 where it may be noise; empty: all are equally fast.
 
-        After a restart with another number of instances nothing is known of their speed.
+        After a restart with another number of instances, all count as equally fast.
         """
         if len(self.slowness) != instances or self.noise is None:
             return ()

@@ -33,7 +33,7 @@ class LsStream(PartitionPolicy):
     """The paper's policy: migrates when the imbalance degree passes `threshold` (α).
 
     `gamma` (γ) weighs memory against comparisons; `cooling` (η) is what is left of the temperature
-    after each step of the annealing. It plans after `every` so many batches.
+    after each step of the annealing. It plans once every `every` batches.
 
     >>> LsStream(instances=4).table(cores=2).partitions
     256

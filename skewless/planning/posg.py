@@ -21,8 +21,8 @@ class Posg(ShufflePolicy):
     An instance sends its sketch (`epsilon`, `delta`) once two snapshots, `window` tuples apart,
     differ by no more than `mu`; until all have sent one, rows are dealt out in turn.
 
-    On micro-batches an instance looks at its sketch when a batch ends, and every instance is idle
-    when one begins: the cumulated times start from zero, and nothing has to be synchronised.
+    With micro-batches, an instance checks its sketch at the end of a batch. All instances are idle
+    when a batch begins, so cumulated times start from zero and need no synchronisation.
 
     >>> Posg(instances=5).blank().shape
     SketchShape(rows=4, columns=55, seed=0)
@@ -40,14 +40,14 @@ class Posg(ShufflePolicy):
         check_number("mu", self.mu, 0.0)
         check_number("epsilon", self.epsilon, 0.0, 1.0)
         check_number("delta", self.delta, 0.0, 0.99)
-        SketchShape.within(self.epsilon, self.delta)  # names what it does not take
+        SketchShape.within(self.epsilon, self.delta)  # raises if no sketch can be that exact
 
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta))
 
     def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
         machines = memory.get("instances", [])
-        if len(machines) != snapshot.instances:  # new, or restarted with another number
+        if len(machines) != snapshot.instances:  # a new query, or another number of instances
             machines = [_NOTHING] * snapshot.instances
         after = [self._step(machine, w) for machine, w in zip(machines, snapshot.work, strict=True)]
         sent = sum(machine["sent"] is not None for machine in after)
@@ -66,7 +66,7 @@ class Posg(ShufflePolicy):
         if snapshot is not None:
             before = CostSketch.from_json(snapshot).snapshot()
             if instability(before, sketch.snapshot()) <= self.mu:
-                # Sent, and forgotten: a change of the costs is noticed in the next sketch.
+                # A new sketch is started, so that later changes of the costs are noticed.
                 sent = sketch.to_json()
                 return {"building": None, "snapshot": None, "executed": 0, "sent": sent}
         packed = sketch.to_json()

@@ -25,7 +25,7 @@ def grid_shape(instances: int) -> tuple[int, int]:
 class GridRoute(ScatteringRoute):
     """A row visits a whole line of the grid, and one of its cells stores it.
 
-    The table does not say where rows go: by its partitions their loads are counted.
+    The table is not used for routing. Its partitions are the units in which loads are counted.
     """
 
     kind: ClassVar[str] = "grid"

@@ -14,9 +14,9 @@ from skewless.routing.route import Hashes, Instances, ScatteringRoute, Side, Vis
 class GroupRoute(ScatteringRoute):
     """Groups of `group` neighbouring instances; the last may be smaller.
 
-    The group is that of the instance which plain hashing names, so a group gets as much of the
-    hashes as it has members. Stored rows are read where a new row is at home, so for the rows of
-    this batch it is enough that those of one side, the right, visit all members.
+    The group is that of the instance that plain hashing chooses, so a group's share of the hashes
+    follows its number of members. Stored rows are read at a new row's home. For pairs within a
+    batch it is enough that the right rows visit all members.
     """
 
     kind: ClassVar[str] = "groups"

@@ -38,18 +38,18 @@ class Route(ABC):
     """
 
     kind: ClassVar[str]
-    # The units by which stored rows and loads are counted, and which instance owns each. What a
-    # unit is (a hash partition, a cell of a map) and whether rows go to its owner, a kind says.
+    # The units in which stored rows and loads are counted, and the owner of each. The kind of route
+    # defines what a unit is (a hash partition, a cell of a map) and whether rows go to its owner.
     table: PartitionTable
 
     @property
     def instances(self) -> int:
-        """How many instances there are."""
+        """The number of instances."""
         return self.table.instances
 
     @property
     def partitions(self) -> int:
-        """Into how many units stored rows and loads are counted."""
+        """The number of units in which stored rows and loads are counted."""
         return self.table.partitions
 
     @property
@@ -71,8 +71,8 @@ class Route(ABC):
     def homes(self, side: Side, hashes: Hashes, spread: Hashes) -> Instances:
         """The instance that stores each row.
 
-        `spread` is any deterministic, uniform hash of a row: a replayed batch must take the same
-        ways.
+        `spread` is any deterministic, uniform hash of the row: a replayed batch must be routed in
+        the same way.
         """
 
     @abstractmethod
@@ -125,5 +125,5 @@ def scaled(spread: Hashes, size: int | Instances) -> Instances:
 
 
 def at_home(homes: Instances) -> Visits:
-    """The visits of rows that go nowhere but home."""
+    """The visits of rows that are sent to their home only."""
     return Visits(np.arange(len(homes)), homes, np.ones(len(homes), np.bool_))

@@ -1,4 +1,4 @@
-"""The map as the engine sees it: a task for every batch, and what was learned after it."""
+"""The map as the engine sees it: a task for every batch, and the costs learned from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from skewless.state.commit import OperatorState
 
 @dataclass(frozen=True)
 class MapOperator:
-    """A stateless map. It has no segments and no watermark; what it remembers is what rows cost."""
+    """A stateless map, without segments and watermark. It only remembers what rows cost."""
 
     layout: MapLayout
     schema: pa.Schema
@@ -33,7 +33,7 @@ class MapOperator:
         return self._loop.start(cores)
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        """The committed state under today's policy and number of instances."""
+        """The committed state under the current policy and number of instances."""
         return self._loop.adopt(state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ class MapOperator:
 
     @property
     def emits(self) -> bool:
-        """A map looks at no event time."""
+        """A map does not use event time."""
         return False
 
     @property
@@ -63,11 +63,11 @@ class MapOperator:
     def advance(
         self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
     ) -> OperatorState:
-        """The state after a batch: nothing but what the policy has learned."""
+        """The state after a batch: only the policy's memory changes."""
         return self._loop.after(state, reports)
 
     def output_watermark_us(self, state: OperatorState) -> int | None:
-        """None: event time goes through unchanged, and a map does not look at it."""
+        """None: event time passes through unchanged."""
         return state.watermark_us
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class MapOperator:
         }
 
     def _costs(self, state: OperatorState) -> dict[str, Any]:
-        """What rows are thought to cost in the next batch, the costliest keys by their hash."""
+        """The estimated costs of rows, with the costliest keys by their hash."""
         dealing = self._loop.dealing(state)
         if len(dealing.sketches) != 1:
             return {"learned": bool(dealing.sketches)}

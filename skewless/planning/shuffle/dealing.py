@@ -19,13 +19,13 @@ from skewless.planning.shuffle.greedy import (
 class Dealing:
     """How the rows of one batch are shared out.
 
-    No sketch: evenly, in turn. One sketch: by one estimate for all instances. One for each: what a
-    row costs depends on who gets it (POSG).
+    No sketch: in turn. One sketch: all instances share its estimates. One sketch per instance: the
+    cost of a row depends on its instance (POSG).
     """
 
     instances: int
     sketches: tuple[CostSketch, ...] = ()
-    slowness: tuple[float, ...] = ()  # of each instance beside the mean; empty: all alike
+    slowness: tuple[float, ...] = ()  # per instance, relative to the mean; empty: all alike
 
     def __post_init__(self) -> None:
         if len(self.sketches) not in (0, 1, self.instances):
@@ -34,7 +34,7 @@ class Dealing:
             raise bad_argument("slowness", len(self.slowness), f"none or {self.instances}")
 
     def costs(self, hashes: Hashes) -> Floats:
-        """Estimated costs of rows, in a line per instance where they differ by instance."""
+        """Estimated costs of rows; with one sketch per instance, one line per instance."""
         if not self.sketches:
             return np.ones(len(hashes))
         # A batch has far fewer keys than rows.
@@ -42,11 +42,11 @@ class Dealing:
         if len(self.sketches) == 1:
             return self.sketches[0].estimate(keys)[place]
         by_instance = np.stack([sketch.estimate(keys) for sketch in self.sketches])
-        # In the order of memory that the compiled loop is warmed up with.
+        # C order, which is what the compiled loop was warmed up with.
         return np.ascontiguousarray(by_instance[:, place])
 
     def assign(self, hashes: Hashes, loads: Floats, offset: int) -> tuple[Instances, Floats]:
-        """The instance of every row, and what every instance has been given after that."""
+        """The instance of every row, and the load of every instance afterwards."""
         costs = self.costs(hashes)
         if costs.ndim == 2:
             assigned = assign_in_order(costs, loads, offset)
@@ -60,6 +60,6 @@ class Dealing:
         return assigned, loads_after(costs, assigned, loads)
 
     def mean_costs(self, hashes: Hashes) -> Floats:
-        """Estimated costs of rows on an instance like any other."""
+        """Estimated costs of rows, averaged over instances."""
         costs = self.costs(hashes)
         return costs.mean(axis=0) if costs.ndim == 2 else costs

@@ -13,25 +13,25 @@ from skewless.planning.shuffle.snapshot import WorkSnapshot
 class ShufflePolicy(Policy[WorkSnapshot, Dealing]):
     """A policy for maps: measured costs become the next dealing, which is a map's route.
 
-    A commit keeps the policy's memory, and no dealing: `route` makes the same one of it again.
+    A commit stores only the policy's memory. `route` rebuilds the dealing from it.
     """
 
     instances: int | None = None
 
     @abstractmethod
     def route(self, memory: Memory, instances: int) -> Dealing:
-        """The dealing that a policy with this memory decides; {}: that of a new query.
+        """The dealing of the next batch, rebuilt from the memory; {} is a new query's memory.
 
-        After a restart there may be another number of instances than the memory is of.
+        After a restart, `instances` may differ from the number that the memory was made with.
         """
 
     def start(self, cores: int) -> Dealing:
         return self.route({}, counted(self.instances, cores))
 
     def blank(self) -> CostSketch | None:
-        """The empty sketch that a task learns into; None: nothing has to be measured."""
+        """The empty sketch that a task fills with measured costs; None: tasks measure nothing."""
         return None
 
     def decided(self, snapshot: WorkSnapshot, reason: str, memory: Memory) -> Decision[Dealing]:
-        """The decision that leaves this memory."""
+        """The decision with this memory and the dealing that follows from it."""
         return Decision(self.route(memory, snapshot.instances), reason, memory)

@@ -13,8 +13,8 @@ class InstanceWork:
     instance: int
     rows: int
     busy_ms: float  # spent in the user's function
-    estimated_ms: float  # what its rows were thought to take
-    sketch: CostSketch | None  # of this batch alone; None: the policy has nothing measured
+    estimated_ms: float  # estimated before the batch
+    sketch: CostSketch | None  # of this batch only; None: tasks measure nothing
 
 
 @dataclass(frozen=True)
