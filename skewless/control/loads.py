@@ -17,9 +17,9 @@ _NEWEST = 0.7
 
 @dataclass(frozen=True)
 class BatchLoads:
-    """What a batch has shown. Arrays have one entry per partition.
+    """The loads of a batch. Arrays have one entry per partition.
 
-    A simulated cluster measures them directly; on Spark they are made of reports.
+    A simulated cluster measures them directly; on Spark they are computed from reports.
     """
 
     load: Loads  # milliseconds of tasks
@@ -32,7 +32,7 @@ class BatchLoads:
 def loads_of(
     balance: Balance, partitions: int, reports: Sequence[Report], segments: Sequence[Segment]
 ) -> tuple[BatchLoads, Balance]:
-    """The loads after a batch, smoothed, and what was learned of them."""
+    """The smoothed loads after a batch, and the updated balance."""
     cost = balance.cost.observe(
         [sum(r.rows.values()) + sum(r.replicas.values()) for r in reports],
         [r.comparisons for r in reports],
@@ -57,21 +57,21 @@ def loads_of(
 
 
 def smoothed(before: Loads | None, now: Loads) -> Loads:
-    """The loads without the chance of a single batch."""
+    """The loads, smoothed over batches."""
     if before is None or before.shape != now.shape:
         return now
     return _NEWEST * now + (1 - _NEWEST) * before
 
 
 def stored_rows(segments: Sequence[Segment], rows: Loads) -> Loads:
-    """Stored rows per partition: those of a segment in proportion to what its partitions get.
+    """Stored rows per partition, estimated: a segment's rows are split by its partitions' input.
 
-    An estimate: exact counts would make every commit several times larger, and a move copies
-    nothing, so what they are needed for (the least state to read anew) is not worth that.
+    Exact counts would make every commit several times larger. They would only help to choose moves
+    with little state to read again, and a move copies nothing.
     """
     weight = rows + 1e-9
     mine = [s for s in segments if s.of_partitions == len(rows)]
-    # Keys were dealt out in another way when the others were written: they may be anywhere.
+    # Segments written with another number of partitions may hold rows of any partition.
     foreign = sum(s.rows for s in segments) - sum(s.rows for s in mine)
     stored: Loads = foreign * weight / weight.sum()
     if not mine:

@@ -1,6 +1,6 @@
 """The control loop: loads become a decision, a decision the route of the next batch.
 
-Spark, the local runner of `skewless.testing` and the simulation are all driven by it.
+Spark, the local runner of `skewless.testing` and the simulation all run it.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Round:
     plan_ms: float
 
     def to_json(self) -> dict[str, Any]:
-        """What progress tells of it."""
+        """Its entry in the progress record."""
         return {
             "reason": self.reason,
             **(_NO_PLAN if self.plan is None else self.plan.told()),
@@ -58,7 +58,7 @@ class Round:
 
 @dataclass(frozen=True)
 class ControlLoop:
-    """Asks a policy after every batch, checks what it decides, and enacts it.
+    """Asks a policy after every batch, checks its decision, and applies it.
 
     >>> from skewless.planning.hash import Hash
     >>> ControlLoop(Hash(4)).start(cores=2).instances
@@ -93,7 +93,7 @@ class ControlLoop:
         reports: Sequence[Report],
         segments: Sequence[Segment],
     ) -> Round:
-        """The turn after a batch whose tasks have reported."""
+        """The turn after a batch, from the reports of its tasks."""
         started = self.clock()
         loads, balance = loads_of(balance, route.partitions, reports, segments)
         return self.turn(route, balance, loads, started)
@@ -101,12 +101,13 @@ class ControlLoop:
     def turn(
         self, route: Route, balance: Balance, loads: BatchLoads, started: float | None = None
     ) -> Round:
-        """The turn after a batch that has shown these loads."""
+        """The turn after a batch with these loads."""
         started = self.clock() if started is None else started
         route, balance = rescaled(self.policy, route, balance, loads.work_ms)
         snapshot = _snapshot(route, loads)
         balance = replace(balance, batches=balance.batches + 1)
-        decision = Decision(None, f"plans every {self.policy.every} batches", balance.memory)
+        reason = f"plans every {self.policy.every} batches"
+        decision: Decision[Route] = Decision(None, reason, balance.memory)
         if balance.batches % self.policy.every == 0:
             decision = self._decided(snapshot, balance)
         route = decision.route or route
@@ -114,14 +115,14 @@ class ControlLoop:
         plan_ms = 1e3 * (self.clock() - started)
         return Round(balance, route, decision.plan, decision.reason, plan_ms)
 
-    def _decided(self, snapshot: Snapshot, balance: Balance) -> Decision:
-        """What the policy decides, or that it was refused and why."""
+    def _decided(self, snapshot: Snapshot, balance: Balance) -> Decision[Route]:
+        """The policy's decision, or the reason why it was refused."""
         try:
             decision = self.policy.plan(snapshot, balance.memory)
             if decision.plan is not None:
                 decision.plan.check(snapshot, self.policy.limits(snapshot.table.partitions))
         except (PlanError, ArithmeticError, LookupError, ValueError) as refused:
-            # A planner's mistake costs balance, never the query.
+            # A bug in a planner must not stop the query.
             return Decision(None, f"refused: {refused}", balance.memory)
         return decision
 
@@ -140,7 +141,7 @@ def _snapshot(route: Route, loads: BatchLoads) -> Snapshot:
 
 
 def _heaviest_first(snapshot: Snapshot, route: Route) -> tuple[int, ...]:
-    """With more instances than cores a batch ends evenly when the long tasks start first."""
+    """The instances by load. If there are more than cores, long tasks should start first."""
     shared = route.exceptions if isinstance(route, TableRoute) else ()
     loads = Measured().loads(snapshot, route.table, shared)
     return tuple(np.argsort(-loads, kind="stable").tolist())

@@ -12,7 +12,7 @@ from skewless.planning.snapshot import Loads
 
 @dataclass(frozen=True)
 class Balance:
-    """What was learned of the load, and how it is shared out next."""
+    """The learned loads and costs, and the order of the next batch's tasks."""
 
     order: tuple[int, ...]  # instances, the heaviest first
     cost: CostModel = field(default_factory=CostModel.empty)
@@ -27,7 +27,7 @@ class Balance:
         return Balance(tuple(range(instances)))
 
     def resized(self, instances: int) -> "Balance":
-        """The same with another number of instances: the policy's memory is of the old ones."""
+        """For another number of instances; the policy's memory no longer applies."""
         return replace(self, memory={}, order=tuple(range(instances)))
 
     def to_json(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Balance:
 
 @dataclass(frozen=True)
 class Planner:
-    """`OperatorState.planner` of an operator that the control loop drives; no one else reads it."""
+    """`OperatorState.planner` of an operator with a control loop; only the loop reads it."""
 
     policy: dict[str, Any]  # as it described itself
     balance: Balance

@@ -1,6 +1,7 @@
-"""A committed state under today's policy and number of cores; state is shared: nothing moves."""
+"""A committed state under the current policy and number of cores; no stored row moves."""
 
 from dataclasses import replace
+from typing import Any
 
 from skewless.control.memory import Balance, Planner
 from skewless.planning.policy import RoutingPolicy
@@ -9,9 +10,10 @@ from skewless.state.commit import OperatorState
 
 
 def adopt(policy: RoutingPolicy, state: OperatorState, cores: int) -> OperatorState:
-    """The state as the policy goes on with it.
+    """The state under this policy.
 
-    Another number of instances keeps what was learned; another policy starts anew.
+    If only the number of instances has changed, learned loads are kept; another policy starts from
+    scratch.
     """
     planner = Planner.from_json(state.planner)
     today, before = policy.describe(), planner.policy
@@ -19,8 +21,7 @@ def adopt(policy: RoutingPolicy, state: OperatorState, cores: int) -> OperatorSt
     count = wanted(policy.instances, cores, route.instances)
     if today == before and count == route.instances:
         return state
-    same_but_for_instances = {**today, "instances": None} == {**before, "instances": None}
-    resized = route.resized(count) if same_but_for_instances else None
+    resized = route.resized(count) if same_but_for_instances(before, today) else None
     if resized is not None:
         route, balance = resized, balance.resized(count)
     else:
@@ -28,3 +29,8 @@ def adopt(policy: RoutingPolicy, state: OperatorState, cores: int) -> OperatorSt
         route, balance = fresh, Balance.initial(fresh.instances)
     adopted = Planner(today, balance, probing=planner.probing)
     return replace(state, route=route, planner=adopted.to_json())
+
+
+def same_but_for_instances(before: dict[str, Any], today: dict[str, Any]) -> bool:
+    """Whether two descriptions of a policy differ in nothing but the number of instances."""
+    return {**before, "instances": None} == {**today, "instances": None}

@@ -9,12 +9,11 @@ from skewless.planning.policy import RoutingPolicy
 from skewless.planning.scaling import Instances
 from skewless.routing.route import Route
 
-# More instances are wanted when every one of them has been busy for so many batches in a row, fewer
-# when all were idle for longer: an instance too many costs little, one too few a late batch.
+# Instances are added after this many busy batches in a row, and removed after more idle ones: an
+# instance too many costs little, but one too few makes batches late.
 _GROW_AFTER = 2
 _SHRINK_AFTER = 5
-# What is aimed at, as a share of the bound at which an instance counts as busy: with room to grow
-# before the next change, and far enough from being idle.
+# The target load, as a share of `busy_ms`: it leaves room to grow, and is well above idle.
 _AIM = 0.7
 _IDLE = 0.3
 
@@ -22,7 +21,7 @@ _IDLE = 0.3
 def rescaled(
     policy: RoutingPolicy, route: Route, balance: Balance, work_ms: Sequence[float]
 ) -> tuple[Route, Balance]:
-    """The route over as many instances as the work of the batch asks for."""
+    """The route over as many instances as the load of the batch needs."""
     if not isinstance(policy.instances, tuple):
         return route, balance
     scale = scaled(policy.instances, policy.busy_ms, work_ms, balance.streak)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 # Before anything is measured, and where rows and comparisons cannot be told apart: milliseconds for
 # a task, a row and a comparison, of the right order on today's machines.
 TASK = (5.0, 1e-3, 2e-4)
-# Weight of the prior against what was measured, and how fast the past fades.
+# Weight of the prior against measurements, and how fast old batches fade.
 _PRIOR_WEIGHT = 0.02
 _FADING = 0.8
 

@@ -14,8 +14,8 @@ Numbers = npt.NDArray[np.int64]
 class TaskCounts:
     """Rows and matches of one task, from runs that are sorted by hash.
 
-    Rows of a key are neighbours, so they are summed by key first: what follows costs by the number
-    of keys, not of rows.
+    Rows of a key are adjacent, so they are summed by key first. The cost of the rest depends on the
+    number of keys, not of rows.
     """
 
     def __init__(self, partitions: int, detail: Detail = STANDING_OUT) -> None:

@@ -19,9 +19,9 @@ class Detail:
     most: int
 
 
-# What is too large for one instance, or nearly.
+# Keys that are too large for one instance, or nearly so.
 STANDING_OUT = Detail(share=0.01, most=64)
-# What a table of keys can place with effect; lighter keys even out by themselves.
+# Keys worth an entry in a key table; lighter keys even out by themselves.
 EVERY_KEY_THAT_COUNTS = Detail(share=0.0005, most=1_500)
 
 

@@ -34,7 +34,7 @@ def falls(before: Loads, after: Loads) -> bool:
     """Whether the loads fall, compared from the heaviest instance down.
 
     The imbalance degree alone is too coarse: of two equal stragglers one may be relieved, and LI
-    stays. What passes here cannot go round in circles, because the order is total.
+    stays. Moves that pass this test cannot form a cycle, because the order is total.
 
     >>> falls(np.array([5.0, 5.0, 1.0]), np.array([3.0, 5.0, 3.0]))
     True

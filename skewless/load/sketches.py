@@ -75,9 +75,9 @@ class SketchShape:
 
 @dataclass(frozen=True, eq=False)
 class Heaviest:
-    """Items with a line of their own: counts and times that no collision has touched.
+    """Items with an exact entry: counts and times without collisions.
 
-    They are exact from the moment on at which the item has become one of the heaviest.
+    They are exact from the moment at which the item became one of the heaviest.
     """
 
     hashes: Hashes  # ascending
@@ -162,7 +162,7 @@ class CostSketch:
     def estimate(self, hashes: Hashes) -> Floats:
         """What each item will take (Listing III.2): W/F of the row whose F cell is the smallest.
 
-        An item that was never seen is given the mean. The heaviest are answered exactly.
+        A new item gets the mean. The heaviest items are exact.
         """
         if not self.count:
             return np.full(len(hashes), self.mean)
@@ -193,7 +193,7 @@ class CostSketch:
     def decay(self, factor: float) -> "CostSketch":
         """What was seen weighs `factor` times as much.
 
-        Estimates stay until newer times come in, or until what they are made of is forgotten.
+        Estimates stay the same until new times arrive or their counts have faded away.
         """
         if not 0 <= factor <= 1:
             raise bad_argument("factor", factor, "a number from 0 to 1")

@@ -1,7 +1,6 @@
 """The default policy: keeps every instance equally busy, and splits keys that none can hold."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,21 +18,21 @@ from skewless.planning.scaling import (
     BUSY_MS,
     Instances,
     check_range,
-    described,
     largest,
     wanted,
 )
 from skewless.planning.snapshot import Loads, Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+from skewless.routing.route import Route
 
 _MEASURE = Measured()
 _PARTITIONS = 256
 _PARTITIONS_PER_INSTANCE = 16
-# Once it acts, Auto balances to this share of the threshold, so that small changes of the load do
-# not make it act again.
+# When Auto rebalances, it aims at this share of the threshold. Small changes of the load then do
+# not trigger it again.
 AIM = 0.5
-# An instance above the threshold for the first time may be noise, and has to be so twice in a row;
-# one that is so many times above the threshold is acted on at once.
+# One batch above the threshold may be noise, so Auto waits for a second one. An instance that
+# exceeds the threshold this many times over is relieved at once.
 _ALARM = 3.0
 
 
@@ -41,12 +40,12 @@ _ALARM = 3.0
 class Auto(RoutingPolicy):
     """One instance per core of the session, unless `instances` says otherwise.
 
-    `instances` may be (lowest, highest): more of them when every one works for longer than
-    `busy_ms` per batch, fewer when all are idle.
+    `instances` may be a range (lowest, highest). Auto adds instances when all of them work for
+    longer than `busy_ms` per batch, and removes some when all are idle.
 
-    Moves partitions when the straggler is more than `threshold` above what could be reached, at
-    most `max_moves` a round (None: a quarter of all), and shares hot keys out if `split`. It plans
-    after `every` so many batches.
+    It moves partitions when the straggler is more than `threshold` above the best load that can be
+    reached, at most `max_moves` per round (None: a quarter of all). It splits hot keys if `split`
+    is True. It plans once every `every` batches.
 
     >>> Auto().table(cores=8).instances
     8
@@ -71,23 +70,12 @@ class Auto(RoutingPolicy):
 
     def table(self, cores: int) -> PartitionTable:
         most = largest(self.instances, cores)
-        # More partitions than plain hashing has: they are the units that can be moved.
+        # More partitions than with plain hashing, because partitions are what can be moved.
         per_instance = max(_PARTITIONS_PER_INSTANCE, -(-_PARTITIONS // most))
         partitions = min(per_instance, MAX_PARTITIONS // most) * most
         return round_robin(wanted(self.instances, cores), partitions)
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "Auto",
-            "instances": described(self.instances),
-            "threshold": self.threshold,
-            "max_moves": self.max_moves,
-            "split": self.split,
-            "every": self.every,
-            "busy_ms": self.busy_ms,
-        }
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = _MEASURE.loads(snapshot, snapshot.table, snapshot.splits)
         keys = self._split_keys(snapshot, loads, memory)
         rest, shares = without_split_keys(snapshot, keys.splits)

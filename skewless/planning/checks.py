@@ -10,13 +10,13 @@ def check_instances(instances: object) -> None:
 
 
 def check_count(instances: object) -> None:
-    """Refuse what is neither None, one per core, nor a number of instances."""
+    """Refuse anything but None (one per core) or a number of instances."""
     if instances is not None:
         check_instances(instances)
 
 
 def counted(instances: int | None, cores: int) -> int:
-    """How many instances there are on so many cores.
+    """The number of instances on a cluster with this many cores.
 
     >>> counted(None, cores=8), counted(3, cores=8)
     (8, 3)
@@ -35,7 +35,7 @@ def check_whole(name: str, value: object, least: int, most: int) -> None:
 
 
 def check_number(name: str, value: object, least: float, most: float | None = None) -> None:
-    """Refuse what is no number above `least` and, if given, up to `most`."""
+    """Refuse anything but a number above `least` and, if given, at most `most`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     upper = float("inf") if most is None else most
     if not (is_number and least < value <= upper and value != float("inf")):  # type: ignore[operator]

@@ -1,7 +1,6 @@
 """The baseline BiStream-ContRand: a key's rows are scattered over a group, and probe all of it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import check_count, check_whole
@@ -12,6 +11,7 @@ from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.groups import GroupRoute
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable
+from skewless.routing.route import Route
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ContRand(RoutingPolicy):
 
     def __post_init__(self) -> None:
         check_count(self.instances)
-        # The default goes with a single instance, too, which is then all of its group.
+        # The default of 2 is also allowed with a single instance: its group has one member.
         check_whole("group", self.group, 1, max(2, self.instances or MAX_PARTITIONS))
 
     def table(self, cores: int) -> PartitionTable:
@@ -36,10 +36,7 @@ class ContRand(RoutingPolicy):
     def start(self, cores: int) -> GroupRoute:
         return GroupRoute(self.table(cores), self.group)
 
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "ContRand", "instances": self.instances, "group": self.group}
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)
         plan = stay(snapshot, "groups are fixed: nothing moves", imbalance(loads))
         return Decision(None, plan.reason, plan=plan)

@@ -1,27 +1,28 @@
-"""What a policy decides after a batch, and what it says of it."""
+"""What a policy decides after a batch, with the reason."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from skewless.planning.snapshot import Snapshot
-from skewless.routing.route import Route
 
-Memory = dict[str, Any]  # a policy's own; survives JSON
+Memory = dict[str, Any]  # belongs to the policy; must survive JSON
+# Where rows go: a `Route` for operators with state, a `Dealing` for maps.
+RouteT = TypeVar("RouteT", covariant=True)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan has to keep to, beside what every plan has; None: no limit."""
+    """Limits of a plan, besides the rules for all plans; None: no limit."""
 
     max_moves: int | None = None  # partitions that change their instance in a round
     table_limit: int | None = None  # entries of the key table
 
 
 class Proposal(Protocol):
-    """What changes, and what is expected of it: checked before it is enacted, told afterwards."""
+    """A change and its expected effect: checked before it is applied, then shown in progress."""
 
     def check(self, snapshot: Snapshot, limits: Limits) -> None:
-        """Raise the `PlanError` that says why it must not be enacted."""
+        """Raise the `PlanError` that says why it must not be applied."""
         ...
 
     def told(self) -> dict[str, Any]:
@@ -30,13 +31,13 @@ class Proposal(Protocol):
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What holds from the next batch on. Whatever else there is to decide has a default here.
+class Decision(Generic[RouteT]):
+    """The route of the next batch, and why.
 
-    Doing nothing is a decision too: no route, with the reason.
+    Doing nothing is also a decision: no route, with the reason.
     """
 
-    route: Route | None  # None: the one in force stays
+    route: RouteT | None  # None: keep the current one
     reason: str
-    memory: Memory = field(default_factory=dict)  # handed back when the policy is asked again
+    memory: Memory = field(default_factory=dict)  # passed to the next call of `plan`
     plan: Proposal | None = None

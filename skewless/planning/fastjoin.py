@@ -1,25 +1,21 @@
-"""The baseline FastJoin: units leave the straggler greedily, those first that shed most per row."""
+"""The baseline FastJoin: moves units off the straggler greedily, the best per stored row first."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import (
-    check_count,
     check_number,
-    check_partitions,
-    check_whole,
-    counted,
 )
 from skewless.planning.decision import Decision, Memory
 from skewless.planning.measure import StoredTimesQueued
+from skewless.planning.partitions.policy import PartitionPolicy
 from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Loads, Snapshot
-from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.partitions import PartitionTable
+from skewless.routing.route import Route
 
 _MEASURE = StoredTimesQueued()
 
@@ -62,40 +58,23 @@ def choose_units(
 
 
 @dataclass(frozen=True)
-class FastJoin(RoutingPolicy):
+class FastJoin(PartitionPolicy):
     """Relieves the straggler when it has more than `trigger` times the lightest one's load.
 
-    It plans after `every` so many batches.
+    It plans once every `every` batches.
 
     >>> FastJoin(instances=4).table(cores=2).partitions
     256
     """
 
-    instances: int | None = None
-    partitions: int = 256
     trigger: float = 2.2
     every: int = 1
 
     def __post_init__(self) -> None:
-        check_count(self.instances)
-        check_partitions(self.partitions, self.instances)
+        super().__post_init__()
         check_number("trigger", self.trigger, 1.0)
-        check_whole("every", self.every, 1, 1_000_000)
 
-    def table(self, cores: int) -> PartitionTable:
-        instances = counted(self.instances, cores)
-        return round_robin(instances, max(self.partitions, instances))
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "FastJoin",
-            "instances": self.instances,
-            "partitions": self.partitions,
-            "trigger": self.trigger,
-            "every": self.every,
-        }
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         """One straggler and one lightest instance a round, as in the paper."""
         loads = _MEASURE.loads(snapshot, snapshot.table)
         before = imbalance(loads)

@@ -1,7 +1,6 @@
 """Plain hashing: the partition decides, nothing ever moves. What Spark and BiStream do."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import check_count, counted
@@ -10,6 +9,7 @@ from skewless.planning.plan import stay
 from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import MAX_PARTITIONS, PartitionTable, round_robin
+from skewless.routing.route import Route
 
 _PARTITIONS = 256
 
@@ -33,9 +33,6 @@ class Hash(RoutingPolicy):
         per_instance = max(1, -(-_PARTITIONS // instances))
         return round_robin(instances, min(per_instance * instances, MAX_PARTITIONS))
 
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "Hash", "instances": self.instances}
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)
         return stay(snapshot, "plain hashing moves nothing", imbalance(loads)).decision()

@@ -1,7 +1,6 @@
 """The baseline Join-Matrix: rows cross a grid of instances, whatever their keys."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.load.imbalance import imbalance
 from skewless.planning.checks import check_count
@@ -12,6 +11,7 @@ from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.grid import GridRoute
 from skewless.routing.partitions import PartitionTable
+from skewless.routing.route import Route
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,7 @@ class JoinMatrix(RoutingPolicy):
     def start(self, cores: int) -> GridRoute:
         return GridRoute(self.table(cores))
 
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "JoinMatrix", "instances": self.instances}
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         loads = snapshot.by_instance(snapshot.load)
         plan = stay(snapshot, "the grid is even by chance: nothing moves", imbalance(loads))
         return Decision(None, plan.reason, plan=plan)

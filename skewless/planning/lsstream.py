@@ -1,7 +1,6 @@
 """Ls-Stream: stragglers hand partitions to the lightest instances, chosen by annealing."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,19 +8,17 @@ import numpy.typing as npt
 from skewless.load.imbalance import imbalance
 from skewless.load.resources import per_instance, resources
 from skewless.planning.checks import (
-    check_count,
     check_number,
-    check_partitions,
     check_whole,
-    counted,
 )
 from skewless.planning.decision import Decision, Memory
 from skewless.planning.measure import Resources
 from skewless.planning.partitions.annealing import Straggler, choose_migrations
+from skewless.planning.partitions.policy import PartitionPolicy
 from skewless.planning.plan import Plan, moves_between, stay
-from skewless.planning.policy import RoutingPolicy
 from skewless.planning.snapshot import Loads, Snapshot
-from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.partitions import PartitionTable
+from skewless.routing.route import Route
 
 Owners = npt.NDArray[np.int64]
 
@@ -32,18 +29,16 @@ _WEIGHED = 2**17
 
 
 @dataclass(frozen=True)
-class LsStream(RoutingPolicy):
+class LsStream(PartitionPolicy):
     """The paper's policy: migrates when the imbalance degree passes `threshold` (α).
 
     `gamma` (γ) weighs memory against comparisons; `cooling` (η) is what is left of the temperature
-    after each step of the annealing. It plans after `every` so many batches.
+    after each step of the annealing. It plans once every `every` batches.
 
     >>> LsStream(instances=4).table(cores=2).partitions
     256
     """
 
-    instances: int | None = None
-    partitions: int = 256
     threshold: float = 1.0
     gamma: float = 0.5
     cooling: float = 0.8
@@ -51,31 +46,13 @@ class LsStream(RoutingPolicy):
     every: int = 1
 
     def __post_init__(self) -> None:
-        check_count(self.instances)
-        check_partitions(self.partitions, self.instances)
+        super().__post_init__()
         check_number("threshold", self.threshold, 0.0)
         check_number("gamma", self.gamma, 0.0, 1.0)
         check_number("cooling", self.cooling, 0.0, 0.99)
         check_whole("seed", self.seed, 0, 2**63)
-        check_whole("every", self.every, 1, 1_000_000)
 
-    def table(self, cores: int) -> PartitionTable:
-        instances = counted(self.instances, cores)
-        return round_robin(instances, max(self.partitions, instances))
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "LsStream",
-            "instances": self.instances,
-            "partitions": self.partitions,
-            "threshold": self.threshold,
-            "gamma": self.gamma,
-            "cooling": self.cooling,
-            "seed": self.seed,
-            "every": self.every,
-        }
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         measure = Resources(self.gamma)
         before = imbalance(measure.loads(snapshot, snapshot.table))
         if before <= self.threshold:

@@ -12,10 +12,10 @@ from skewless.planning.keys.snapshot import KeySnapshot
 
 @dataclass(frozen=True)
 class PKG(KeyTablePolicy):
-    """Partial key grouping: two instances per key, for what can be combined only.
+    """Partial key grouping: two instances per key, only where results can be combined.
 
-    Nothing migrates, so there is nothing to be patient about: it chooses anew in every round, from
-    where the hash sends the keys.
+    No state migrates, so it does not wait for a second round. It chooses again in every round,
+    starting from the instances that the hash gives.
 
     >>> PKG.needs_combinable
     True

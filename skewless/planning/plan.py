@@ -1,4 +1,4 @@
-"""What a planner proposes, and the one place where a proposal is checked before it is enacted."""
+"""A planner's proposal, and the one place where it is checked before it is applied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from skewless.planning.decision import Decision, Limits, Memory
 from skewless.planning.measure import Measure, Measured
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, partition_of
+from skewless.routing.route import Route
 from skewless.routing.splits import Split as Split
 from skewless.routing.table import TableRoute
 
@@ -29,9 +30,9 @@ class Move:
 class Plan:
     """The complete next routing: a table, the keys that are split, and why.
 
-    Doing nothing is a plan too: the same table and splits, with the reason. The imbalance is that
-    which the policy steers by, on the loads that its `measure` gives: the degree of eq. 13, or for
-    Auto the straggler's share above the mean.
+    Doing nothing is also a plan: the same table and splits, with the reason. The imbalance is
+    computed from the loads of `measure`, in the policy's own way: eq. 13, or for Auto how far the
+    straggler is above the mean.
     """
 
     table: PartitionTable
@@ -48,8 +49,8 @@ class Plan:
         """Whether nothing moves. Keys may still be split or folded back."""
         return not self.moves
 
-    def decision(self, memory: Memory | None = None) -> Decision:
-        """What a policy decides that makes this plan."""
+    def decision(self, memory: Memory | None = None) -> Decision[Route]:
+        """The decision to apply this plan."""
         return Decision(TableRoute(self.table, splits=self.splits), self.reason, memory or {}, self)
 
     def check(self, snapshot: Snapshot, limits: Limits) -> None:
@@ -66,7 +67,7 @@ class Plan:
 
 
 class PlanError(SkewlessError):
-    """A plan that must not be enacted; a planner's fault, never the data's."""
+    """A plan that must not be applied. It is a bug of the planner, not a problem of the data."""
 
 
 class PlacementError(PlanError):
@@ -86,15 +87,14 @@ class SplitError(PlanError):
 
 
 class NoGainError(PlanError):
-    """Something moves, and the instances are not more evenly loaded for it."""
+    """Something moves, but the instances are not more evenly loaded afterwards."""
 
 
 def validate(plan: Plan, snapshot: Snapshot, *, max_moves: int | None = None) -> None:
-    """Raise the `PlanError` that says what is wrong with a plan; a sound one passes silently.
+    """Raise the `PlanError` that says what is wrong with a plan; return if it is valid.
 
-    Doing nothing is always sound, and so is another grid for the same members. What folds a key
-    back may cost balance, for a key that has cooled is worth more on one instance; everything else
-    must make the loads fall.
+    Doing nothing is always valid, and so is another grid for the same members. A plan that puts a
+    cooled key back on one instance may cost balance. Every other plan must lower the loads.
     """
     _check_placement(plan, snapshot)
     _check_moves(plan, snapshot)
@@ -115,7 +115,7 @@ def validate(plan: Plan, snapshot: Snapshot, *, max_moves: int | None = None) ->
 
 
 def shared_by(splits: Sequence[Split]) -> dict[int, tuple[int, ...]]:
-    """Who shares which key, in whatever grid."""
+    """The members of each split key, whatever its grid."""
     return {split.hash: split.members for split in splits}
 
 

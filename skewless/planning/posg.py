@@ -1,12 +1,17 @@
 """POSG, the paper's policy: a sketch per instance, sent when stable; greedy by cumulated time."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from skewless.load.sketches import CostSketch, SketchShape, instability
 from skewless.planning.checks import check_count, check_number, check_whole
-from skewless.planning.shuffle.policy import Dealing, InstanceWork, ShufflePolicy
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.shuffle.dealing import Dealing
+from skewless.planning.shuffle.policy import ShufflePolicy
+from skewless.planning.shuffle.snapshot import InstanceWork, WorkSnapshot
+
+# The state machine of an instance that has seen nothing yet.
+_NOTHING: dict[str, Any] = {"building": None, "snapshot": None, "executed": 0, "sent": None}
 
 
 @dataclass(frozen=True)
@@ -16,8 +21,8 @@ class Posg(ShufflePolicy):
     An instance sends its sketch (`epsilon`, `delta`) once two snapshots, `window` tuples apart,
     differ by no more than `mu`; until all have sent one, rows are dealt out in turn.
 
-    On micro-batches an instance looks at its sketch when a batch ends, and every instance is idle
-    when one begins: the cumulated times start from zero, and nothing has to be synchronised.
+    With micro-batches, an instance checks its sketch at the end of a batch. All instances are idle
+    when a batch begins, so cumulated times start from zero and need no synchronisation.
 
     >>> Posg(instances=5).blank().shape
     SketchShape(rows=4, columns=55, seed=0)
@@ -35,36 +40,23 @@ class Posg(ShufflePolicy):
         check_number("mu", self.mu, 0.0)
         check_number("epsilon", self.epsilon, 0.0, 1.0)
         check_number("delta", self.delta, 0.0, 0.99)
-        SketchShape.within(self.epsilon, self.delta)  # names what it does not take
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "policy": "Posg",
-            "instances": self.instances,
-            "window": self.window,
-            "mu": self.mu,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
+        SketchShape.within(self.epsilon, self.delta)  # raises if no sketch can be that exact
 
     def blank(self) -> CostSketch:
         return CostSketch.empty(SketchShape.within(self.epsilon, self.delta))
 
-    def initial(self, instances: int) -> dict[str, Any]:
-        nothing = {"building": None, "snapshot": None, "executed": 0, "sent": None}
-        return {"instances": [dict(nothing) for _ in range(instances)]}
-
-    def learn(self, memory: dict[str, Any], work: Sequence[InstanceWork]) -> dict[str, Any]:
-        machines = [dict(machine) for machine in memory["instances"]]
-        if len(machines) != len(work):  # restarted with another number of instances
-            machines = self.initial(len(work))["instances"]
-        for w in work:
-            machines[w.instance] = self._step(machines[w.instance], w)
-        return {"instances": machines}
+    def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
+        machines = memory.get("instances", [])
+        if len(machines) != snapshot.instances:  # a new query, or another number of instances
+            machines = [_NOTHING] * snapshot.instances
+        after = [self._step(machine, w) for machine, w in zip(machines, snapshot.work, strict=True)]
+        sent = sum(machine["sent"] is not None for machine in after)
+        reason = f"{sent} of {len(after)} instances have sent a sketch"
+        return self.decided(snapshot, reason, {"instances": after})
 
     def _step(self, machine: dict[str, Any], work: InstanceWork) -> dict[str, Any]:
         """The instance's state machine (Fig. 2); a snapshot means that it is STABILIZING."""
-        sketch = work.sketch
+        sketch = self.blank() if work.sketch is None else work.sketch
         if machine["building"] is not None:
             sketch = CostSketch.from_json(machine["building"]).merge(sketch)
         executed = machine["executed"] + work.rows
@@ -74,14 +66,14 @@ class Posg(ShufflePolicy):
         if snapshot is not None:
             before = CostSketch.from_json(snapshot).snapshot()
             if instability(before, sketch.snapshot()) <= self.mu:
-                # Sent, and forgotten: a change of the costs is noticed in the next sketch.
+                # A new sketch is started, so that later changes of the costs are noticed.
                 sent = sketch.to_json()
                 return {"building": None, "snapshot": None, "executed": 0, "sent": sent}
         packed = sketch.to_json()
         return {"building": packed, "snapshot": packed, "executed": 0, "sent": sent}
 
-    def dealing(self, memory: dict[str, Any], instances: int) -> Dealing:
-        sent = [machine["sent"] for machine in memory["instances"]]
+    def route(self, memory: Memory, instances: int) -> Dealing:
+        sent = [machine["sent"] for machine in memory.get("instances", [])]
         if len(sent) != instances or any(sketch is None for sketch in sent):
             return Dealing(instances)
         sketches = tuple(CostSketch.from_json(sketch) for sketch in sent)

@@ -1,10 +1,12 @@
 """Round robin: every instance gets every k-th row, whatever the rows cost."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from skewless.planning.checks import check_count
+from skewless.planning.decision import Decision, Memory
+from skewless.planning.shuffle.dealing import Dealing
 from skewless.planning.shuffle.policy import ShufflePolicy
+from skewless.planning.shuffle.snapshot import WorkSnapshot
 
 
 @dataclass(frozen=True)
@@ -20,5 +22,8 @@ class RoundRobin(ShufflePolicy):
     def __post_init__(self) -> None:
         check_count(self.instances)
 
-    def describe(self) -> dict[str, Any]:
-        return {"policy": "RoundRobin", "instances": self.instances}
+    def plan(self, snapshot: WorkSnapshot, memory: Memory) -> Decision[Dealing]:
+        return self.decided(snapshot, "rows are dealt out in turn, whatever they cost", {})
+
+    def route(self, memory: Memory, instances: int) -> Dealing:
+        return Dealing(instances)

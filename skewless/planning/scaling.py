@@ -4,7 +4,7 @@ from skewless.errors import bad_argument
 from skewless.planning.checks import check_instances, counted
 
 Instances = int | tuple[int, int] | None
-# An instance that works for longer per batch is busy.
+# An instance that works for longer than this per batch is busy.
 BUSY_MS = 1_000.0
 
 
@@ -24,7 +24,7 @@ def check_range(instances: object) -> None:
 
 
 def wanted(instances: Instances, cores: int, current: int | None = None) -> int:
-    """With how many instances to start, or to go on after `current`.
+    """The number of instances to start with, or to continue with after `current`.
 
     >>> wanted(None, cores=8), wanted(3, cores=8), wanted((2, 4), cores=8)
     (8, 3, 4)
@@ -38,10 +38,5 @@ def wanted(instances: Instances, cores: int, current: int | None = None) -> int:
 
 
 def largest(instances: Instances, cores: int) -> int:
-    """How many instances there may come to be."""
+    """The largest number of instances that the query may reach."""
     return instances[1] if isinstance(instances, tuple) else wanted(instances, cores)
-
-
-def described(instances: Instances) -> int | list[int] | None:
-    """As it comes back from a commit."""
-    return list(instances) if isinstance(instances, tuple) else instances

@@ -1,4 +1,4 @@
-"""What a planner may know: the loads that were measured and the table that was in force."""
+"""What a planner may know: the measured loads and the current table."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ Loads = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key that was heavy enough to be reported by itself. `load` is part of its partition's."""
+    """A key that is heavy enough to be reported by itself. Its partition's load includes `load`."""
 
     hash: int
     partition: int
@@ -31,9 +31,10 @@ class Snapshot:
 
     Arrays have one entry per partition. `load` is measured work (wall time in ms per batch, spread
     over the partitions by their rows and matches); `stored` the rows in state;
-    `queued` the rows that arrived in the batch. What a split key cost on any instance counts in its
-    partition and in its hot key; a split key that is missing from `hot_keys` has no load. `splits`
-    and `entries` are the keys of the route in force that do not simply go with their partition.
+    `queued` the rows that arrived in the batch. The cost of a split key on all instances
+    counts in its partition and in its hot key; a split key that is missing from `hot_keys` has no
+    load. `splits` and `entries` are the keys of the current route that do not follow their
+    partition.
     """
 
     table: PartitionTable

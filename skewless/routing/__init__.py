@@ -1,1 +1,1 @@
-"""Tables from unit to instance; the contract: every row goes to exactly its instances."""
+"""From a row to its instances. Contract: every row goes to exactly the instances it should."""

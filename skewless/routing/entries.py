@@ -1,4 +1,4 @@
-"""Entries of a key table: keys that go where their entry says, not where their hash does."""
+"""Entries of a key table: their keys go to the instance of the entry, not to that of the hash."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 class Entry:
     """A key with an instance of its own, or with several among which its rows choose.
 
-    No row of it visits more than its home: several instances are for work whose parts are added up.
+    A row visits only its home. Several instances are for work whose partial results are combined.
     """
 
     hash: int

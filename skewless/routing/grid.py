@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skewless.routing.partitions import PartitionTable
-from skewless.routing.route import Hashes, Instances, Route, Side, Visits, scaled
+from skewless.routing.route import Hashes, Instances, ScatteringRoute, Side, Visits, scaled
 
 
 def grid_shape(instances: int) -> tuple[int, int]:
@@ -22,10 +22,10 @@ def grid_shape(instances: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class GridRoute(Route):
+class GridRoute(ScatteringRoute):
     """A row visits a whole line of the grid, and one of its cells stores it.
 
-    The table does not say where rows go: by its partitions their loads are counted.
+    The table is not used for routing. Its partitions are the units in which loads are counted.
     """
 
     kind: ClassVar[str] = "grid"
@@ -36,14 +36,6 @@ class GridRoute(Route):
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the grid."""
         return grid_shape(self.instances)
-
-    @property
-    def spreads(self) -> bool:
-        return True
-
-    @property
-    def replicates(self) -> bool:
-        return True
 
     @property
     def replicas_meet(self) -> bool:

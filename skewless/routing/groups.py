@@ -7,16 +7,16 @@ import numpy as np
 
 from skewless.errors import bad_argument
 from skewless.routing.partitions import PartitionTable
-from skewless.routing.route import Hashes, Instances, Route, Side, Visits, at_home, scaled
+from skewless.routing.route import Hashes, Instances, ScatteringRoute, Side, Visits, at_home, scaled
 
 
 @dataclass(frozen=True)
-class GroupRoute(Route):
+class GroupRoute(ScatteringRoute):
     """Groups of `group` neighbouring instances; the last may be smaller.
 
-    The group is that of the instance which plain hashing names, so a group gets as much of the
-    hashes as it has members. Stored rows are read where a new row is at home, so for the rows of
-    this batch it is enough that those of one side, the right, visit all members.
+    The group is that of the instance that plain hashing chooses, so a group's share of the hashes
+    follows its number of members. Stored rows are read at a new row's home. For pairs within a
+    batch it is enough that the right rows visit all members.
     """
 
     kind: ClassVar[str] = "groups"
@@ -27,14 +27,6 @@ class GroupRoute(Route):
     def __post_init__(self) -> None:
         if self.group < 1:
             raise bad_argument("group", self.group, "a whole number of at least 1")
-
-    @property
-    def spreads(self) -> bool:
-        return True
-
-    @property
-    def replicates(self) -> bool:
-        return True
 
     @property
     def replicas_meet(self) -> bool:

@@ -12,7 +12,7 @@ KINDS: dict[str, type[Route]] = {kind.kind: kind for kind in (TableRoute, GroupR
 
 
 def route_from_json(record: dict[str, Any]) -> Route:
-    """The route that `Route.to_json` has told.
+    """The route that `Route.to_json` wrote.
 
     >>> from skewless.routing.partitions import round_robin
     >>> route_from_json(GridRoute(round_robin(4, 4)).to_json()).instances

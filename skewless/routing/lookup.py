@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from skewless.errors import SkewlessError
 
-# Which bits make the slot. Where two keys of a bucket agree in them, others are tried.
+# The bits that make the slot. If two keys of a bucket share them, other bits are tried.
 _SHIFTS = (24, 32, 40, 16, 56, 48)
 # A larger table than this many bits would cost more to send than a search from end to end.
 _MAX_BITS = 18
@@ -24,7 +24,7 @@ NOWHERE = -1
 class KeyLookup:
     """place(h) = places[((h >>> shift) ^ displacements[h & (buckets − 1)]) & (slots − 1)].
 
-    The place says which of the keys it may be; whether it is that key must be compared.
+    The place is a candidate: the key itself must still be compared.
     """
 
     shift: int
@@ -35,7 +35,7 @@ class KeyLookup:
     def of(hashes: Sequence[int]) -> "KeyLookup | None":
         """A lookup of distinct 64-bit hashes, the same one for the same keys.
 
-        None where there is none: many keys agree in most bits, which good hashes never do.
+        None if no lookup exists, because many keys share most bits. Good hashes never do.
 
         >>> KeyLookup.of([7, 9]).find(np.array([9, 7], np.uint64)).tolist()
         [1, 0]
@@ -51,7 +51,7 @@ class KeyLookup:
         return None
 
     def find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Which key each of the hashes may be, `NOWHERE` where it is none of them."""
+        """The candidate key of each hash; `NOWHERE` if there is none."""
         displacements = np.array(self.displacements, np.uint64)
         bucket = hashes & np.uint64(len(displacements) - 1)
         mixed = (hashes >> np.uint64(self.shift)) ^ displacements[bucket.astype(np.int64)]

@@ -53,7 +53,7 @@ class PartitionTable:
 
     @cached_property
     def owners(self) -> npt.NDArray[np.int64]:
-        """The assignment as an array, not to be written to."""
+        """The assignment as a read-only array."""
         owners = np.asarray(self.assignment, np.int64)
         owners.flags.writeable = False
         return owners
@@ -85,20 +85,20 @@ def round_robin(instances: int, partitions: int) -> PartitionTable:
 
 
 def packed(partitions: Iterable[int] | npt.NDArray[np.int64]) -> Packed:
-    """A set of partitions in two bytes each: an instance has few of many."""
+    """A set of partitions, two bytes each: an instance owns few of many."""
     ids = np.unique(np.fromiter(partitions, np.int64))
     return ids.astype("<u2").tobytes()
 
 
 def unpacked(partitions: Packed) -> npt.NDArray[np.uint16]:
-    """The partitions that were packed, in rising order."""
+    """The packed partitions, in ascending order."""
     return np.frombuffer(partitions, "<u2")
 
 
 # A task asks for the same partitions once per segment.
 @lru_cache(maxsize=16)
 def as_flags(partitions: frozenset[int], of: int) -> npt.NDArray[np.bool_]:
-    """Which of so many partitions are in a set; not to be written to."""
+    """A read-only flag per partition: whether it is in the set."""
     flags = np.zeros(of, np.bool_)
     flags[list(partitions)] = True
     flags.flags.writeable = False

@@ -13,8 +13,8 @@ from skewless.routing.splits import Split
 def resized_table(table: PartitionTable, instances: int) -> PartitionTable:
     """The same partitions on another number of instances.
 
-    The partitions of instances that go are dealt to those with the fewest; instances that come
-    take their share from those with the most, since not every policy moves partitions.
+    Partitions of removed instances go to the instances with the fewest. New instances take their
+    share from those with the most, because not every policy moves partitions.
 
     >>> resized_table(PartitionTable(3, (0, 1, 2, 2)), 2).assignment
     (0, 1, 0, 1)
@@ -41,7 +41,7 @@ def resized_table(table: PartitionTable, instances: int) -> PartitionTable:
 
 
 def resized_entries(entries: Sequence[Entry], instances: int) -> tuple[Entry, ...]:
-    """The entries whose instances are all still there; the keys of the others go home."""
+    """The entries whose instances all remain; other keys go back to their partition's instance."""
     return tuple(entry for entry in entries if max(entry.members) < instances)
 
 

@@ -38,18 +38,18 @@ class Route(ABC):
     """
 
     kind: ClassVar[str]
-    # The units by which stored rows and loads are counted, and which instance owns each. What a
-    # unit is (a hash partition, a cell of a map) and whether rows go to its owner, a kind says.
+    # The units in which stored rows and loads are counted, and the owner of each. The kind of route
+    # defines what a unit is (a hash partition, a cell of a map) and whether rows go to its owner.
     table: PartitionTable
 
     @property
     def instances(self) -> int:
-        """How many instances there are."""
+        """The number of instances."""
         return self.table.instances
 
     @property
     def partitions(self) -> int:
-        """Into how many units stored rows and loads are counted."""
+        """The number of units in which stored rows and loads are counted."""
         return self.table.partitions
 
     @property
@@ -71,8 +71,8 @@ class Route(ABC):
     def homes(self, side: Side, hashes: Hashes, spread: Hashes) -> Instances:
         """The instance that stores each row.
 
-        `spread` is any deterministic, uniform hash of a row: a replayed batch must take the same
-        ways.
+        `spread` is any deterministic, uniform hash of the row: a replayed batch must be routed in
+        the same way.
         """
 
     @abstractmethod
@@ -102,6 +102,18 @@ class Route(ABC):
         """The route of a commit."""
 
 
+class ScatteringRoute(Route):
+    """A route that stores the rows of a key on several instances, and sends copies to others."""
+
+    @property
+    def spreads(self) -> bool:
+        return True
+
+    @property
+    def replicates(self) -> bool:
+        return True
+
+
 def scaled(spread: Hashes, size: int | Instances) -> Instances:
     """A uniform integer in [0, size), from the upper half of a uniform 64-bit one.
 
@@ -113,5 +125,5 @@ def scaled(spread: Hashes, size: int | Instances) -> Instances:
 
 
 def at_home(homes: Instances) -> Visits:
-    """The visits of rows that go nowhere but home."""
+    """The visits of rows that are sent to their home only."""
     return Visits(np.arange(len(homes)), homes, np.ones(len(homes), np.bool_))

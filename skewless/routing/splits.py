@@ -11,10 +11,10 @@ from skewless.routing.route import Instances
 class Split:
     """A hot key whose rows are shared by several instances.
 
-    The members are the cells of a grid of so many `lines`, one line after the other. A row is at
-    home in one cell; for the rows of its batch a left row also visits the rest of its line, a right
-    row the rest of its column. With a single line left rows go everywhere and right rows nowhere,
-    with as many lines as members it is the other way round.
+    The members are the cells of a grid with `lines` rows, in row-major order. Each row of the key
+    has its home in one cell. To meet the other rows of its batch, a left row also visits the rest
+    of its line, and a right row the rest of its column. With a single line, left rows visit all
+    members and right rows only their home; with one member per line it is the other way round.
     """
 
     hash: int
@@ -61,7 +61,7 @@ def replicas(
 
 
 def divisors(count: int) -> list[int]:
-    """How many lines a grid of so many cells may have.
+    """The possible numbers of lines of a grid with this many cells.
 
     >>> divisors(12)
     [1, 2, 3, 4, 6, 12]

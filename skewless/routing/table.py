@@ -44,7 +44,7 @@ class TableRoute(Route):
 
     @property
     def exceptions(self) -> tuple[Entry | Split, ...]:
-        """The keys that do not simply go with their partition; the entries come first."""
+        """The keys that do not follow their partition; entries come first."""
         return (*self.entries, *self.splits)
 
     @property
@@ -75,7 +75,7 @@ class TableRoute(Route):
         return np.where(known[found] == hashes, order[found], NOWHERE)
 
     def homes(self, side: Side, hashes: Hashes, spread: Hashes) -> Instances:
-        """A row of an exception chooses among its members by its spread value."""
+        """A row of an exception goes to a member chosen by its spread value."""
         home = self.table.route(hashes)
         places = self._places(hashes)
         apart = np.flatnonzero(places != NOWHERE)

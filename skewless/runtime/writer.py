@@ -1,7 +1,5 @@
 """The writer of a Skewless stream: the members of Spark's DataStreamWriter."""
 
-import re
-import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,60 +7,23 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from skewless.durations import parse_duration_us, shown_duration
-from skewless.engine.engine import Engine
 from skewless.errors import SkewlessError, bad_argument, check_parameters
-from skewless.runtime.claim import Claim
-from skewless.runtime.deadletters import DeadLetters
-from skewless.runtime.history import History, discard, temporary_checkpoint
+from skewless.runtime.folders import default_checkpoint
+from skewless.runtime.formats import Format
 from skewless.runtime.inputs import is_case_sensitive
+from skewless.runtime.launch import Launch
+from skewless.runtime.options import WriterOptions
 from skewless.runtime.query import Query
-from skewless.runtime.refusals import (
-    refuse_foreign_progress,
-    refuse_more_than_a_text,
-    refuse_nested_columns,
-    refuse_nested_folders,
-    refuse_sparks_own,
-    refuse_unknown_format,
-    refuse_without_batches,
-)
-from skewless.runtime.sinks import (
-    BATCH_COLUMN,
-    FILE_FORMATS,
-    TEMPORARY_CHECKPOINT,
-    ConsoleSink,
-    FileSink,
-    FormatSink,
-    FunctionSink,
-    MemorySink,
-    Sink,
-)
-from skewless.runtime.step import Step
+from skewless.runtime.refusals import refuse_without_batches
+from skewless.runtime.sinks import TEMPORARY_CHECKPOINT, FunctionSink, Sink
 from skewless.runtime.tables import TableSink, table_sink
 from skewless.runtime.topology import Topology, triggered, with_whole_rows
-from skewless.runtime.workers import is_local, require_able_workers
-from skewless.state.commit import CommitLog
-from skewless.state.faults import Faults
-from skewless.state.location import check_shared
-from skewless.state.lock import DirectoryLock
-from skewless.state.naming import is_plain_name
-from skewless.state.storage import StateError, Storage
+from skewless.runtime.workers import require_able_workers
 
 if TYPE_CHECKING:
     from skewless.runtime.stream import Stream
 
-_BAD_ROWS = ("fail", "drop")
-_OWN_OPTIONS = (
-    "checkpointlocation",
-    "path",
-    "badrows",
-    "deadletterpath",
-    "statelocation",
-    "skewless.faults",
-)
-_STATE_FOLDER = "skewless"
 _DEFAULT_MODE = "append"  # as in Spark
-_IDENTIFIER = re.compile(r"\w+")
-_MOST_ROWS = 2**31 - 1  # Java's largest number of rows to print
 
 
 class StreamWriter:
@@ -77,8 +38,7 @@ class StreamWriter:
         self._stream = stream
         self._format = "parquet"
         self._says_format = False
-        self._options: dict[str, str] = {}
-        self._names: dict[str, str] = {}  # option names are case-insensitive, as in Spark
+        self._options = WriterOptions()
         self._query_name: str | None = None
         self._trigger: dict[str, Any] = {}
         self._interval_us: int | None = None
@@ -98,10 +58,7 @@ class StreamWriter:
         """Sets an option; None takes it back."""
         if not isinstance(key, str):
             raise bad_argument("option", key, "the name of an option")
-        self._options.pop(self._names.pop(key.lower(), key), None)
-        if value is not None:
-            self._names[key.lower()] = key
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._options.put(key, value)
         return self
 
     def options(self, **options: Any) -> "StreamWriter":
@@ -237,154 +194,23 @@ class StreamWriter:
 
     def _start(self, sink_at: Callable[[str | None], Sink]) -> Query:
         stream = self._stream
-        own = self._own_options()
-        sink = sink_at(own["path"])
-        dead_letter_path = own["deadletterpath"]
-        last = stream.node if dead_letter_path is None else with_whole_rows(stream.node)
+        own = self._options.own()
+        sink = sink_at(own.path)
+        last = stream.node if own.dead_letter_path is None else with_whole_rows(stream.node)
         last = triggered(last, self._interval_us)
         # The last operator in the output mode of the query; those before it append.
         topology = Topology.of(last.in_mode(self._output_mode or _DEFAULT_MODE))
-        lasting = self._checkpoint(own["checkpointlocation"], sink)
-        bad_rows = own["badrows"] or "fail"
-        if bad_rows not in _BAD_ROWS:
-            raise bad_argument("badRows", bad_rows, "'fail' or 'drop'")
+        checkpoint = own.checkpoint_location or self._default_checkpoint(sink)
+        own.check()
         require_able_workers(stream.session)
-        if lasting is not None:
-            return self._run(sink, topology, own, lasting, None)
-        temporary = temporary_checkpoint()
-        try:
-            return self._run(sink, topology, own, temporary, temporary)
-        except BaseException:
-            discard(temporary)
-            raise
-
-    def _run(
-        self,
-        sink: Sink,
-        topology: Topology,
-        own: dict[str, str | None],
-        location: str,
-        temporary: str | None,
-    ) -> Query:
-        """Starts a query in a checkpoint, which goes with the query if it is temporary."""
-        stream, dead_letter_path = self._stream, own["deadletterpath"]
-        checkpoint = self._placed("checkpointLocation", location)
-        state = own["statelocation"] or f"{checkpoint.rstrip('/')}/{_STATE_FOLDER}"
-        storage = Storage(state).absolute()
-        folders = {"checkpointLocation": checkpoint, "stateLocation": state}
-        if isinstance(sink, FileSink):
-            refuse_nested_folders("path", sink.path, folders)
-            folders["path"] = sink.path
-        if dead_letter_path is not None:
-            dead_letter_path = self._placed("deadLetterPath", dead_letter_path)
-            refuse_nested_folders("deadLetterPath", dead_letter_path, folders)
-        refuse_foreign_progress(checkpoint, storage)
-        claims = [
-            Claim(option, folder, checkpoint, storage)
-            for option, folder in (
-                ("path", sink.path if isinstance(sink, FileSink) else None),
-                ("deadLetterPath", dead_letter_path),
-            )
-            if folder is not None
-        ]
-        for claim in claims:
-            claim.check()
-        engine = Engine(
-            storage=storage,
-            operators=topology.operators,
-            upstream=topology.upstream,
-            cores=stream.cores(),
-            drop_bad_rows=own["badrows"] == "drop",
-            keep_dropped=dead_letter_path is not None,
-            faults=Faults.parse(own["skewless.faults"] or "[]"),
-        )
-        try:
-            storage.make_directory("")
-        except StateError as failure:
-            option = "stateLocation" if own["statelocation"] else "checkpointLocation"
-            raise SkewlessError(f"{option}: {failure}") from failure
-        lock = DirectoryLock(storage, self._query_name or "unnamed")
-        try:
-            engine.open()
-            for claim in claims:
-                claim.hold()
-            if isinstance(sink, TableSink):
-                sink = sink.opened(stream.session, storage)
-            letters = None
-            if dead_letter_path is not None:
-                letters = DeadLetters(dead_letter_path, storage, topology, engine.cores)
-            step = Step(engine, sink, topology, letters)
-            writer = topology.stream().writeStream.foreachBatch(step)
-            writer = writer.option("checkpointLocation", checkpoint)
-            if self._trigger:
-                writer = writer.trigger(**self._trigger)
-            if self._query_name:
-                writer = writer.queryName(self._query_name)
-            query = writer.start()
-        except BaseException:
-            lock.release()
-            raise
-        if isinstance(sink, MemorySink):
-            sink.publish()  # not before: the view of another query may have the name
-        return Query(query, History(CommitLog(storage), temporary), lock)
-
-    def _own_options(self) -> dict[str, str | None]:
-        """The options that are ours; the rest belongs to the format."""
-        own: dict[str, str | None] = {}
-        for name in _OWN_OPTIONS:
-            written = self._names.get(name)
-            own[name] = None if written is None else self._options.get(written)
-            if own[name] == "":
-                raise bad_argument(str(written), "", "text that is not empty")
-        return own
-
-    def _format_options(self) -> dict[str, str]:
-        return {k: v for k, v in self._options.items() if k.lower() not in _OWN_OPTIONS}
+        launch = Launch(stream, topology, sink, own, self._trigger, self._query_name)
+        return launch.start(checkpoint)
 
     def _sink(self, path: str | None) -> Sink:
-        options = self._format_options()
-        name = self._format.lower()
         if self._function is not None:
             return FunctionSink(self._function)
-        if name == "memory":
-            if self._query_name is None:
-                raise SkewlessError(
-                    "queryName: the memory sink needs one; it names the view that holds the result"
-                )
-            if not _IDENTIFIER.fullmatch(self._query_name):
-                takes = "letters, digits and _ alone for the memory sink: it is the name of a view"
-                raise bad_argument("queryName", self._query_name, takes)
-            return MemorySink(self._query_name, self._stream.session, self._stream.schema)
-        if name == "console":
-            return _console({k.lower(): v for k, v in options.items()})
-        if name in FILE_FORMATS:
-            if path is None:
-                raise SkewlessError(
-                    f"path: the {name} sink needs one; call .start(path) or .option('path', path)"
-                )
-            if BATCH_COLUMN in [c.lower() for c in self._stream.columns]:
-                raise SkewlessError(
-                    f"path: the result has a column {BATCH_COLUMN!r}, which is the name of the "
-                    "folders of a file sink; rename the column with .transform(...)"
-                )
-            if name == "csv":
-                refuse_nested_columns(self._stream.schema)
-            if name == "text":
-                refuse_more_than_a_text(self._stream.schema, self._partition_by)
-            refuse_unknown_format(name, self._stream.session)
-            path = self._placed("path", path)
-            refuse_sparks_own(path)
-            return FileSink(name, path, options, self._partition_by)
-        refuse_unknown_format(self._format, self._stream.session)
-        return FormatSink(self._format, path, options, self._partition_by)
-
-    def _placed(self, option: str, path: str) -> str:
-        """The same folder for Spark and for us: Java may have been started in another one.
-
-        On a cluster a relative path is relative to whatever its file system says.
-        """
-        check_shared(option, path)
-        return Storage(path).absolute().uri if is_local(self._stream.session) else path
+        chosen = Format(self._format, self._options.of_format(), self._partition_by)
+        return chosen.sink(self._stream, path, self._query_name)
 
     def _table_sink(self, name: str, path: str | None) -> Sink:
         return table_sink(
@@ -394,36 +220,17 @@ class StreamWriter:
             source=self._format if self._says_format or self._function is not None else None,
             path=path,
             partition_by=self._partition_by,
-            options=self._format_options(),
+            options=self._options.of_format(),
         )
 
-    def _checkpoint(self, given: str | None, sink: Sink) -> str | None:
+    def _default_checkpoint(self, sink: Sink) -> str | None:
         """Where the query lives; None: nobody will ask for it after its end."""
-        if given is not None:
-            return given
-        default = self._stream.session.conf.get("spark.sql.streaming.checkpointLocation", None)
-        if default:
-            folder = self._query_name or uuid.uuid4().hex
-            if not is_plain_name(folder):
-                takes = (
-                    r"a name without / and \ that is not '..': it is the name of the folder below "
-                    "spark.sql.streaming.checkpointLocation; or set the option checkpointLocation"
-                )
-                raise bad_argument("queryName", folder, takes)
-            return f"{default.rstrip('/')}/{folder}"
+        default = default_checkpoint(self._stream.session, self._query_name)
         is_table = isinstance(sink, TableSink)
-        if not is_table and self._format.lower() in TEMPORARY_CHECKPOINT:
-            return None
+        is_temporary = not is_table and self._format.lower() in TEMPORARY_CHECKPOINT
+        if default is not None or is_temporary:
+            return default
         raise SkewlessError(
             "checkpointLocation: missing; call .option('checkpointLocation', path) with a folder "
             "that outlives the query"
         )
-
-
-def _console(options: dict[str, str]) -> ConsoleSink:
-    rows, truncate = options.get("numrows", "20"), options.get("truncate", "true")
-    if not rows.isdecimal() or int(rows) > _MOST_ROWS:
-        raise bad_argument("numRows", rows, f"a whole number from 0 to {_MOST_ROWS}")
-    if truncate.lower() not in ("true", "false"):
-        raise bad_argument("truncate", truncate, "true or false")
-    return ConsoleSink(int(rows), truncate.lower() == "true")

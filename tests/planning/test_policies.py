@@ -26,6 +26,7 @@ from skewless.planning.policy import Policy, RoutingPolicy
 from skewless.planning.posg import Posg
 from skewless.planning.readj import Readj
 from skewless.planning.roundrobin import RoundRobin
+from skewless.planning.shuffle.snapshot import InstanceWork, WorkSnapshot
 from skewless.planning.snapshot import Snapshot
 from tests.planning.cases import planned
 
@@ -83,6 +84,25 @@ def test_some_never_move(policy: RoutingPolicy) -> None:
     assert plan.table == snapshot.table
     assert plan.imbalance_before == plan.imbalance_after > 0
     assert state == {}
+
+
+def test_a_policy_is_described_by_its_options_in_order() -> None:
+    assert list(Auto(instances=(1, 3), threshold=0.2).describe().items()) == [
+        ("policy", "Auto"),
+        ("instances", [1, 3]),
+        ("threshold", 0.2),
+        ("max_moves", None),
+        ("split", True),
+        ("every", 1),
+        ("busy_ms", 1_000.0),
+    ]
+    assert list(FastJoin(4, 300, every=2).describe().items()) == [
+        ("policy", "FastJoin"),
+        ("instances", 4),
+        ("partitions", 300),
+        ("trigger", 2.2),
+        ("every", 2),
+    ]
 
 
 def test_only_the_baselines_start_with_replicas() -> None:
@@ -144,7 +164,21 @@ def test_the_loop_can_ask_every_policy_the_same_questions(kind: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [LeastWork, Posg, RoundRobin])
+MAPS = [LeastWork, Posg, RoundRobin]
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_maps_follow_the_same_protocol(kind: Any) -> None:
+    policy = kind()
+    idle = WorkSnapshot(tuple(InstanceWork(i, 0, 0.0, 0.0, policy.blank()) for i in range(2)))
+    decision = policy.plan(idle, {})
+    assert decision == policy.plan(idle, {})
+    assert decision.route == policy.start(cores=2), "nothing was learned"
+    assert decision.plan is None
+    assert decision.reason
+
+
+@pytest.mark.parametrize("kind", MAPS)
 def test_maps_have_one_instance_per_core_too(kind: Any) -> None:
     assert [kind().start(cores).instances for cores in (0, 1, 3, 300)] == [1, 1, 3, 300]
     assert isinstance(kind(), Policy)

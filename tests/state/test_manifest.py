@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from skewless.routing.partitions import packed
 from skewless.state.commit import CheckpointError, CommitLog
-from skewless.state.manifest import HeldSegments, Manifest, Segments, StoredSegments, write_manifest
+from skewless.state.manifest import Manifest, Segments, StoredSegments, write_manifest
 from skewless.state.segment import Segment
 from skewless.state.storage import StateError, Storage
+from skewless.testing.segments import HeldSegments
 
 from .examples import commit, segment
 

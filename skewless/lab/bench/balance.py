@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from skewless.lab.bench.machine import busy_share, cores, driver_memory
 from skewless.lab.bench.measure import Batch, disagreements
 from skewless.lab.bench.overhead import report_ms
 from skewless.lab.bench.process import OnBatch, listed
-from skewless.lab.bench.record import Record, watched
+from skewless.lab.bench.record import Record, in_turn, watched
 from skewless.lab.bench.scenarios import (
     FULL,
     HOT_KEY,
@@ -106,29 +107,27 @@ def run(
     return record.saved()
 
 
+@dataclass(frozen=True)
 class _Bench:
     """One scenario on Spark: its files, and every policy on them."""
 
-    def __init__(
-        self, scenario: Scenario, folder: Path, measure: Measure, busy: Busy, console: Console
-    ) -> None:
-        self._scenario = scenario
-        self._folder = folder
-        self._measure = measure
-        self._busy = busy
-        self._console = console
+    scenario: Scenario
+    folder: Path
+    measure: Measure
+    busy: Busy
+    console: Console
 
     def run(self) -> dict[str, Any]:
-        scenario = self._scenario
-        self._console.print(f"[bold]{scenario.name}[/]: writing its files")
-        left, right = scenario.generate(self._folder / "data")
-        heard: dict[str, list[Heard]] = {c.label: [] for c in scenario.contenders}
-        busy = []
-        # In turn, so that what slows the machine down for a while slows all of them.
-        for _ in range(scenario.repeats):
-            for contender in scenario.contenders:
-                busy.append(self._busy())
-                heard[contender.label].append(self._one(contender, left, right))
+        scenario = self.scenario
+        self.console.print(f"[bold]{scenario.name}[/]: writing its files")
+        left, right = scenario.generate(self.folder / "data")
+        contenders = {contender.label: contender for contender in scenario.contenders}
+        heard, busy = in_turn(
+            list(contenders),
+            scenario.repeats,
+            self.busy,
+            lambda label: self._one(contenders[label], left, right),
+        )
         runs = [
             self._summary(contender, heard[contender.label]) for contender in scenario.contenders
         ]
@@ -140,14 +139,14 @@ class _Bench:
         return {
             "title": scenario.title,
             "parameters": scenario.describe(),
-            "busy_with_other_work": max(busy),
+            "busy_with_other_work": busy,
             "runs": runs,
             "values": values_of(scenario, runs),
             "errors": errors + disagreements(found),
         }
 
     def _summary(self, contender: Contender, repeats: list[Heard]) -> dict[str, Any]:
-        scenario = self._scenario
+        scenario = self.scenario
         good = [turns for turns, error in repeats if error is None]
         each = [figures(turns, scenario.warm_up) for turns in good]
         jump = scenario.jumps_at
@@ -166,9 +165,9 @@ class _Bench:
         }
 
     def _one(self, contender: Contender, left: Path, right: Path) -> Heard:
-        scenario = self._scenario
+        scenario = self.scenario
         name = f"{scenario.name}: {contender.label}"
-        with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
+        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
             order = Order(
                 contender,
                 left=str(left),
@@ -179,13 +178,13 @@ class _Bench:
                 checkpoint=f"{checkpoint}/c",
                 driver_memory=driver_memory(),
             )
-            measure = partial(self._measure, order)
-            turns, error = watched(self._console, name, scenario.batches, measure)
+            measure = partial(self.measure, order)
+            turns, error = watched(self.console, name, scenario.batches, measure)
         if error is None:
             seconds = figures(turns, scenario.warm_up)["seconds"]
-            self._console.print(f"{name}: {duration(seconds)} s per batch", soft_wrap=True)
+            self.console.print(f"{name}: {duration(seconds)} s per batch", soft_wrap=True)
         else:
-            self._console.print(f"{name}: failed", soft_wrap=True)
+            self.console.print(f"{name}: failed", soft_wrap=True)
         return turns, error
 
 

@@ -7,10 +7,10 @@ as batches are done; `end`, with the record of all of them.
 import json
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from skewless.lab.bench.engines import SCHEMA
-from skewless.lab.bench.pipe import Emit, answer, follow, session, settings, to_nowhere
+from skewless.lab.bench.pipe import Emit, Request, answer, follow, session, settings, to_nowhere
 from skewless.lab.bench.scenarios import Contender
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(Request):
     """What the process is to do."""
 
     contender: Contender
@@ -30,13 +30,10 @@ class Order:
     checkpoint: str
     driver_memory: str
 
-    def as_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> "Order":
+    @classmethod
+    def from_json(cls, text: str) -> Self:
         fields = json.loads(text)
-        return Order(**{**fields, "contender": Contender(**fields["contender"])})
+        return cls(**{**fields, "contender": Contender(**fields["contender"])})
 
 
 @dataclass(frozen=True)

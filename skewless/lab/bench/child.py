@@ -8,12 +8,12 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from skewless.lab.bench import with_flink, with_pathway
 from skewless.lab.bench.engines import ENGINES, Replay, session_settings
 from skewless.lab.bench.measure import Batch
-from skewless.lab.bench.pipe import Emit, answer, follow, session
+from skewless.lab.bench.pipe import Emit, Request, answer, follow, session
 from skewless.lab.bench.verdict import FLOOR
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LEAST_BATCHES = 2  # the first is left out
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Request):
     """What the process is to do."""
 
     engine: str
@@ -39,13 +39,10 @@ class Job:
         least = min(self.batches, LEAST_BATCHES)
         return lambda done: done >= least and clock() - began > self.budget_s
 
-    def as_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> "Job":
+    @classmethod
+    def from_json(cls, text: str) -> Self:
         fields = json.loads(text)
-        return Job(**{**fields, "replay": Replay(**fields["replay"])})
+        return cls(**{**fields, "replay": Replay(**fields["replay"])})
 
 
 def batch_of(progress: Any, *, counts: bool = True) -> Batch:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,29 +69,21 @@ def run(
     return record.saved()
 
 
+@dataclass(frozen=True)
 class _Bench:
     """One workload: its files, and a run of every engine on them."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        folder: Path,
-        cores: int,
-        driver_memory: str,
-        measure: Measure,
-        console: Console,
-    ) -> None:
-        self._workload = workload
-        self._folder = folder
-        self._cores = cores
-        self._driver_memory = driver_memory
-        self._measure = measure
-        self._console = console
+    workload: Workload
+    folder: Path
+    cores: int
+    driver_memory: str
+    measure: Measure
+    console: Console
 
     def run(self, engines: Sequence[Engine], *, quick: bool) -> dict[str, Any]:
-        workload = self._workload
-        self._console.print(f"[bold]{workload.name}[/]: writing its files")
-        files = generate(workload, self._folder / "data")
+        workload = self.workload
+        self.console.print(f"[bold]{workload.name}[/]: writing its files")
+        files = generate(workload, self.folder / "data")
         runs = [
             self._one(engine, window_s, files)
             for engine in engines
@@ -130,15 +123,15 @@ class _Bench:
         }
 
     def _one(self, engine: Engine, window_s: float, files: Files) -> dict[str, Any]:
-        workload = self._workload
+        workload = self.workload
         length = workload.length.of(is_slow=engine.is_slow)
         name = f"{workload.name}: {engine.title}"
         if len(workload.windows_s) > 1:
             name += f", window ±{window_s:g} s"
-        some = files.first(length.batches, self._folder / f"first-{length.batches}")
-        with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
+        some = files.first(length.batches, self.folder / f"first-{length.batches}")
+        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
             replay = Replay(
-                str(some.left), str(some.right), window_s, self._cores, f"{checkpoint}/c"
+                str(some.left), str(some.right), window_s, self.cores, f"{checkpoint}/c"
             )
             job = Job(
                 engine.name,
@@ -146,15 +139,15 @@ class _Bench:
                 batches=length.batches,
                 warm_up=length.warm_up,
                 budget_s=SLOW_BUDGET_S if engine.is_slow else BUDGET_S,
-                driver_memory=self._driver_memory,
+                driver_memory=self.driver_memory,
             )
-            outcome = watched(self._console, name, job.batches, partial(self._measure, job))
+            outcome = watched(self.console, name, job.batches, partial(self.measure, job))
         wrong = outcome.error or wrong_rows(outcome.batches, workload.rows_per_batch)
         computed = figures(outcome.batches, length.warm_up)
         said = (
             "failed" if wrong or computed is None else f"{duration(computed.seconds)} s per batch"
         )
-        self._console.print(f"{name}: {said}", soft_wrap=True)
+        self.console.print(f"{name}: {said}", soft_wrap=True)
         return {
             "engine": engine.name,
             "title": engine.title,

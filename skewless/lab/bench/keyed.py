@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,26 +85,24 @@ def run(
     return record.saved()
 
 
+@dataclass(frozen=True)
 class _Bench:
     """One workload on Spark: its files, and a run of every engine on them."""
 
-    def __init__(
-        self, workload: Workload, folder: Path, measure: Measure, busy: Busy, console: Console
-    ) -> None:
-        self._workload = workload
-        self._folder = folder
-        self._measure = measure
-        self._busy = busy
-        self._console = console
+    workload: Workload
+    folder: Path
+    measure: Measure
+    busy: Busy
+    console: Console
 
     def run(self, engines: Sequence[Engine]) -> dict[str, Any]:
-        workload = self._workload
-        self._console.print(f"[bold]{workload.name}[/]: writing its files")
-        files = workload.generate(self._folder / "data")
+        workload = self.workload
+        self.console.print(f"[bold]{workload.name}[/]: writing its files")
+        files = workload.generate(self.folder / "data")
         busy: list[float] = []
         heard: dict[str, Outcome] = {}
         for engine in engines:
-            busy.append(self._busy())
+            busy.append(self.busy())
             heard[engine.name] = self._one(engine, files)
         computed = {
             engine.name: figures(heard[engine.name].batches, self._length(engine).warm_up)
@@ -130,7 +129,7 @@ class _Bench:
         }
 
     def _length(self, engine: Engine) -> Length:
-        return self._workload.length.of(is_slow=engine.is_slow)
+        return self.workload.length.of(is_slow=engine.is_slow)
 
     def _record(self, engine: Engine, heard: Outcome, found: Figures | None) -> dict[str, Any]:
         return {
@@ -145,7 +144,7 @@ class _Bench:
 
     def _wrong_words(self, engine: Engine, outcome: Outcome, files: Path) -> str | None:
         """What is wrong with the rows given, where each batch must give each of its words once."""
-        if self._workload.name != WORDS or not engine.is_sparks:
+        if self.workload.name != WORDS or not engine.is_sparks:
             return None
         for batch, file in zip(outcome.batches, sorted(files.iterdir()), strict=False):
             distinct = pc.count_distinct(pq.read_table(file, columns=["word"])["word"]).as_py()
@@ -154,11 +153,11 @@ class _Bench:
         return None
 
     def _one(self, engine: Engine, files: Path) -> Outcome:
-        workload = self._workload
+        workload = self.workload
         length = self._length(engine)
         name = f"{workload.name}: {engine.title}"
-        some = first(files, length.batches, self._folder / f"first-{length.batches}")
-        with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
+        some = first(files, length.batches, self.folder / f"first-{length.batches}")
+        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
             replay = Replay(
                 str(some), str(some), workload.window_s or 0.0, cores(), f"{checkpoint}/c"
             )
@@ -170,10 +169,10 @@ class _Bench:
                 budget_s=SLOW_BUDGET_S if engine.is_slow else BUDGET_S,
                 driver_memory=driver_memory(),
             )
-            outcome = watched(self._console, name, job.batches, partial(self._measure, job))
+            outcome = watched(self.console, name, job.batches, partial(self.measure, job))
         found = figures(outcome.batches, length.warm_up)
         said = "failed" if found is None else f"{duration(found.seconds)} s per batch"
-        self._console.print(f"{name}: {said}", soft_wrap=True)
+        self.console.print(f"{name}: {said}", soft_wrap=True)
         return outcome
 
 

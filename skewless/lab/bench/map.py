@@ -4,6 +4,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from skewless.lab.bench.map_scenarios import (
 from skewless.lab.bench.map_table import render
 from skewless.lab.bench.map_work import MapBatch
 from skewless.lab.bench.process import OnBatch, listed
-from skewless.lab.bench.record import Record, watched
+from skewless.lab.bench.record import Record, in_turn, watched
 from skewless.lab.bench.table import duration
 from skewless.lab.bench.verdict import Target, judged
 
@@ -107,44 +108,38 @@ def run(
     return record.saved()
 
 
+@dataclass(frozen=True)
 class _Bench:
     """One scenario: its files, and every engine on them."""
 
-    def __init__(
-        self, scenario: MapScenario, folder: Path, measure: Measure, busy: Busy, console: Console
-    ) -> None:
-        self._scenario = scenario
-        self._folder = folder
-        self._measure = measure
-        self._busy = busy
-        self._console = console
+    scenario: MapScenario
+    folder: Path
+    measure: Measure
+    busy: Busy
+    console: Console
 
     def run(self, mentions: Mentions) -> dict[str, Any]:
-        scenario = self._scenario
-        self._console.print(f"[bold]{scenario.name}[/]: writing its files")
-        files = scenario.write(mentions, self._folder / "files")
+        scenario = self.scenario
+        self.console.print(f"[bold]{scenario.name}[/]: writing its files")
+        files = scenario.write(mentions, self.folder / "files")
         used = mentions.first(scenario.rows)
         new_mentions = used.new_share(scenario.warm_up * scenario.rows_per_batch)
-        heard: dict[str, list[Heard]] = {engine: [] for engine in scenario.engines}
-        busy = []
-        # In turn, so that what slows the machine down for a while slows all of them.
-        for _ in range(scenario.repeats):
-            for engine in scenario.engines:
-                busy.append(self._busy())
-                heard[engine].append(self._one(engine, files))
+        heard, busy = in_turn(
+            scenario.engines, scenario.repeats, self.busy, lambda name: self._one(name, files)
+        )
         runs = [self._summary(engine, repeats) for engine, repeats in heard.items()]
         return {
             "title": scenario.title,
             "parameters": scenario.describe(),
             "new_mentions": new_mentions,
-            "busy_with_other_work": max(busy),
+            "busy_with_other_work": busy,
             "runs": runs,
             "values": values_of(runs),
             "errors": [f"{run['engine']}: {run['error']}" for run in runs if run["error"]],
         }
 
     def _summary(self, engine: str, repeats: list[Heard]) -> dict[str, Any]:
-        scenario = self._scenario
+        scenario = self.scenario
         errors = [error or wrong_rows(batches, scenario) for batches, error in repeats]
         good = [batches for batches, error in repeats if error is None]
         settled = [batch for batches in good for batch in batches[scenario.warm_up :]]
@@ -156,8 +151,8 @@ class _Bench:
         }
 
     def _one(self, engine: str, files: Path) -> Heard:
-        name = f"{self._scenario.name}: {engine}"
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+        name = f"{self.scenario.name}: {engine}"
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             notes = Path(folder) / "notes"
             notes.mkdir()
             errand = Errand(
@@ -165,16 +160,16 @@ class _Bench:
                 files=str(files),
                 notes=str(notes),
                 instances=INSTANCES,
-                cost_key=self._scenario.cost_key,
+                cost_key=self.scenario.cost_key,
                 checkpoint=f"{folder}/checkpoint",
                 driver_memory=driver_memory(),
             )
-            measure = partial(self._measure, errand)
-            batches, error = watched(self._console, name, self._scenario.batches, measure)
+            measure = partial(self.measure, errand)
+            batches, error = watched(self.console, name, self.scenario.batches, measure)
         said = "failed"
-        if error is None and (settled := batches[self._scenario.warm_up :]):
+        if error is None and (settled := batches[self.scenario.warm_up :]):
             said = f"{duration(figures(settled)['seconds'])} s per batch"
-        self._console.print(f"{name}: {said}", soft_wrap=True)
+        self.console.print(f"{name}: {said}", soft_wrap=True)
         return batches, error
 
 

@@ -4,14 +4,13 @@ It reads an `Errand` from its standard input and writes one JSON line per event 
 as batches are done; `end`, with the record of all of them.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skewless.lab.bench.map_work import RESULT, SCHEMA, MapBatch, Waiting, batch_of, read_notes
-from skewless.lab.bench.pipe import Emit, answer, follow, session, settings, to_nowhere
+from skewless.lab.bench.pipe import Emit, Request, answer, follow, session, settings, to_nowhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +20,7 @@ TASKS_PER_INSTANCE = 8
 
 
 @dataclass(frozen=True)
-class Errand:
+class Errand(Request):
     """What the process is to do."""
 
     engine: str
@@ -31,13 +30,6 @@ class Errand:
     cost_key: str
     checkpoint: str
     driver_memory: str
-
-    def as_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> "Errand":
-        return Errand(**json.loads(text))
 
 
 Engine = Callable[["DataFrame", Errand], Any]

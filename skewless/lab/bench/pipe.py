@@ -7,7 +7,8 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,10 +16,22 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 
 Emit = Callable[[dict[str, Any]], None]
-Request = TypeVar("Request")
+Asked = TypeVar("Asked")
 
 
-def answer(read: Callable[[str], Request], measure: Callable[[Request, Emit], None]) -> None:
+@dataclass(frozen=True)
+class Request:
+    """What a measuring process is to do, told in one line of JSON."""
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(**json.loads(text))
+
+
+def answer(read: Callable[[str], Asked], measure: Callable[[Asked, Emit], None]) -> None:
     """What the program of a measuring process does: it is told what to measure, and tells."""
     request = read(sys.stdin.readline())
     with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,3 +82,19 @@ def watched(
     with progress_bar(console) as progress:
         bar = progress.add_task(name, total=batches)
         return measure(lambda done: progress.update(bar, completed=done))
+
+
+def in_turn(
+    names: Sequence[str], repeats: int, busy: Callable[[], float], run: Callable[[str], Heard]
+) -> tuple[dict[str, list[Heard]], float]:
+    """So many runs of each, and how busy the machine was at most with other work before one.
+
+    In turn, so that what slows the machine down for a while slows all of them.
+    """
+    heard: dict[str, list[Heard]] = {name: [] for name in names}
+    most = 0.0
+    for _ in range(repeats):
+        for name in names:
+            most = max(most, busy())
+            heard[name].append(run(name))
+    return heard, most

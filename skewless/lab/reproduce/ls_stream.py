@@ -19,7 +19,7 @@ from skewless.lab.reproduce.experiments import (
     Task,
     perform,
 )
-from skewless.lab.reproduce.output import published
+from skewless.lab.reproduce.output import evaluation, published
 from skewless.lab.reproduce.report import draw, render, targets
 
 READINGS: tuple[Reading, ...] = (
@@ -75,13 +75,7 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     wanted = list(tasks(quick=quick, seed=seed))
     results = _perform_all(wanted, console)
     verdicts = targets(results, quick=quick)
-    record = {
-        "paper": "Ls-Stream",
-        "quick": quick,
-        "seed": seed,
-        "targets": verdicts,
-        "results": [result.as_json() for result in results],
-    }
+    record = evaluation("Ls-Stream", results, verdicts, quick=quick, seed=seed)
     table = render(results, verdicts, quick=quick)
     return published(results, table, draw, record, out=out, json_path=json_path, console=console)
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console, RenderableType
 
@@ -21,6 +21,20 @@ def drawn(
     for figure in figures:
         console.print(f"figure: {figure}", soft_wrap=True)
     return [str(figure) for figure in figures]
+
+
+class Result(Protocol):
+    """What one run has found."""
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+def evaluation(
+    paper: str, results: Sequence[Result], targets: list[dict[str, Any]], **settings: Any
+) -> dict[str, Any]:
+    """The record of a paper's evaluation: its settings, the targets, and every result."""
+    found = [result.as_json() for result in results]
+    return {"paper": paper, **settings, "targets": targets, "results": found}
 
 
 def published(

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from skewless.lab.console import progress_bar
-from skewless.lab.reproduce.output import published
+from skewless.lab.reproduce.output import evaluation, published
 from skewless.lab.reproduce.posg_experiments import Point, Result, perform, points
 from skewless.lab.reproduce.posg_report import draw, render, targets
 from skewless.planning.checks import check_whole
@@ -39,13 +39,7 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seeds: int) -> dict[s
         seeds = min(seeds, 3)
     results = _perform_all(list(tasks(quick=quick, seeds=seeds)), console)
     verdicts = targets(results, quick=quick)
-    record = {
-        "paper": "POSG",
-        "quick": quick,
-        "seeds": seeds,
-        "targets": verdicts,
-        "results": [result.as_json() for result in results],
-    }
+    record = evaluation("POSG", results, verdicts, quick=quick, seeds=seeds)
     table = render(results, verdicts, quick=quick)
     return published(results, table, draw, record, out=out, json_path=json_path, console=console)
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from skewless.lab.console import progress_bar
-from skewless.lab.reproduce.output import published
+from skewless.lab.reproduce.output import evaluation, published
 from skewless.lab.reproduce.rebalance_experiments import SYSTEMS, Result, Task, perform
 from skewless.lab.reproduce.rebalance_report import draw, render, targets
 
@@ -71,13 +71,7 @@ def run(*, out: Path, json_path: Path | None, quick: bool, seed: int) -> dict[st
     console = Console()
     results = _perform_all(list(tasks(quick=quick, seed=seed)), console)
     verdicts = targets(results, quick=quick)
-    record = {
-        "paper": "rebalance",
-        "quick": quick,
-        "seed": seed,
-        "targets": verdicts,
-        "results": [result.as_json() for result in results],
-    }
+    record = evaluation("rebalance", results, verdicts, quick=quick, seed=seed)
     table = render(results, verdicts)
     return published(results, table, draw, record, out=out, json_path=json_path, console=console)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skewless.errors import bad_argument
 from skewless.lab.workloads.zipf import Zipf
 
 START_US = 1_704_067_200_000_000  # 2024-01-01T00:00:00Z: fixed, so that equal seeds give equal data
@@ -115,6 +116,20 @@ def _event_times(
     jitter = rng.integers(-JITTER_US, JITTER_US, size=rows, endpoint=True)
     times: npt.NDArray[np.int64] = first_us + np.clip(even + jitter, 0, span_us - 1)
     return times
+
+
+def sorted_times(rng: np.random.Generator, rows: int, batch: int, span_us: int) -> pa.Array:
+    """Event times drawn from the span of a batch, in order; batch 0 begins at `START_US`."""
+    times = np.sort(rng.integers(0, span_us, rows)) + START_US + batch * span_us
+    return pa.array(times).cast(TIMESTAMP)
+
+
+def check_drawing(exponent: float, rows_per_second: float) -> None:
+    """Refuse what no keys and no event times can be drawn from."""
+    if not (np.isfinite(exponent) and exponent >= 0):
+        raise bad_argument("exponent", exponent, "a finite number of at least 0")
+    if not rows_per_second > 0:
+        raise bad_argument("rows_per_second", rows_per_second, "a number above 0")
 
 
 def write_table(table: pa.Table, path: Path, *, modified_s: float | None = None) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.errors import bad_argument
-from skewless.lab.workloads.streams import START_US, TIMESTAMP
+from skewless.lab.workloads.streams import TIMESTAMP, check_drawing, sorted_times
 from skewless.lab.workloads.zipf import Zipf
 
 SCHEMA = pa.schema(
@@ -34,10 +34,7 @@ class Trades:
     def __post_init__(self) -> None:
         if self.symbols < 1:
             raise bad_argument("symbols", self.symbols, "at least 1")
-        if not (np.isfinite(self.exponent) and self.exponent >= 0):
-            raise bad_argument("exponent", self.exponent, "a finite number of at least 0")
-        if not self.rows_per_second > 0:
-            raise bad_argument("rows_per_second", self.rows_per_second, "a number above 0")
+        check_drawing(self.exponent, self.rows_per_second)
 
     def batches(self, rng: np.random.Generator, *, rows: int, count: int) -> Iterator[pa.Table]:
         """Yield `count` tables of so many rows, in the order of their event times.
@@ -50,12 +47,12 @@ class Trades:
         for batch in range(count):
             zipf = before if batch < count // 2 else after
             number = pc.utf8_lpad(pa.array(zipf.sample(rows)).cast(pa.string()), 4, "0")
-            times = np.sort(rng.integers(0, span_us, rows)) + START_US + batch * span_us
+            times = sorted_times(rng, rows, batch, span_us)
             side = rng.choice(np.array([-1, 1]), rows)
             yield pa.table(
                 [
                     pc.binary_join_element_wise("S", number, ""),
-                    pa.array(times).cast(TIMESTAMP),
+                    times,
                     pa.array(rng.integers(0, _ACCOUNTS, rows)),
                     pa.array(side * rng.integers(1, _MOST_SHARES, rows)),
                 ],

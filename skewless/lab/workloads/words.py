@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.errors import bad_argument
-from skewless.lab.workloads.streams import START_US, TIMESTAMP
+from skewless.lab.workloads.streams import TIMESTAMP, check_drawing, sorted_times
 from skewless.lab.workloads.zipf import Zipf
 
 SCHEMA = pa.schema([("word", pa.string()), ("at", TIMESTAMP)])
@@ -33,12 +33,9 @@ class Words:
     def __post_init__(self) -> None:
         if self.words < 2:
             raise bad_argument("words", self.words, "at least 2")
-        if not (np.isfinite(self.exponent) and self.exponent >= 0):
-            raise bad_argument("exponent", self.exponent, "a finite number of at least 0")
         if not 0 <= self.drift <= 1:
             raise bad_argument("drift", self.drift, "a share from 0 to 1")
-        if not self.rows_per_second > 0:
-            raise bad_argument("rows_per_second", self.rows_per_second, "a number above 0")
+        check_drawing(self.exponent, self.rows_per_second)
 
     def batches(self, rng: np.random.Generator, *, rows: int, count: int) -> Iterator[pa.Table]:
         """Yield `count` tables of so many rows, in the order of their event times.
@@ -55,8 +52,8 @@ class Words:
                 first, second = rng.permutation(self.words)[: 2 * pairs].reshape(2, pairs)
                 word_of[first], word_of[second] = word_of[second], word_of[first]
             number = pa.array(word_of[zipf.sample(rows)]).cast(pa.string())
-            times = np.sort(rng.integers(0, span_us, rows)) + START_US + batch * span_us
+            times = sorted_times(rng, rows, batch, span_us)
             yield pa.table(
-                [pc.binary_join_element_wise("word", number, "-"), pa.array(times).cast(TIMESTAMP)],
+                [pc.binary_join_element_wise("word", number, "-"), times],
                 schema=SCHEMA,
             )

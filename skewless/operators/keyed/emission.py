@@ -12,7 +12,8 @@ from skewless.engine.moments import shown_time
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import SortedRun
 from skewless.kernels.windows import windows_of
-from skewless.operators.keyed.calling import arrange_due, call, woken_rows
+from skewless.operators.keyed.arranging import arrange_due, woken_rows
+from skewless.operators.keyed.calling import call
 from skewless.operators.keyed.layout import INPUT, Layout
 from skewless.operators.keyed.process import Function, Process, SelfJoin
 from skewless.operators.keyed.reading import opened, portions, within

@@ -1,4 +1,4 @@
-"""What an input partition does with its rows: names the instance of each by its estimated cost."""
+"""Chooses the instance of every row of an input partition by its estimated cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from math import gcd
 import numpy as np
 import pyarrow as pa
 
-from skewless.planning.shuffle.policy import Dealing
+from skewless.planning.shuffle.dealing import Dealing
 
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 @cache
 def _stride(instances: int) -> int:
-    """A step that meets every instance, and those it has met lie well apart at any time.
+    """A step that visits every instance; consecutive visits are far apart.
 
     >>> [n * _stride(10) % 10 for n in range(10)]
     [0, 7, 4, 1, 8, 5, 2, 9, 6, 3]
@@ -28,22 +28,22 @@ def _stride(instances: int) -> int:
 class AssignTask:
     """The same for all partitions of a batch, and picklable.
 
-    Deterministic: a task that Spark runs again on the same rows in the same order sends each where
-    it went the first time. Should they come in another order, Spark's checksums of shuffled rows
-    tell, and it repeats all that depends on them, or fails the batch where it cannot.
+    Deterministic: if Spark runs a task again on the same rows in the same order, every row goes to
+    the same instance. If the order differs, Spark notices it by the checksums of the shuffle, and
+    runs the dependent tasks again or fails the batch.
     """
 
     dealing: Dealing
     batch: int
 
     def run(self, partition: int, hashes: Iterator[pa.Int64Array]) -> Iterator[pa.Int32Array]:
-        """The instances of rows, from their hashes: nothing else of a row is looked at.
+        """The instances of rows, from their hashes alone.
 
-        Loads are carried from one Arrow batch to the next.
+        Loads are carried over from one Arrow batch to the next.
         """
         dealing = self.dealing
-        # Partitions begin far from each other however many there are, so that the heaviest rows of
-        # one meet those of others as late as can be; and each batch one further on.
+        # Partitions start at instances far apart, so that their heaviest rows rarely meet. Every
+        # batch starts one instance further on.
         offset = (partition * _stride(dealing.instances) + self.batch) % dealing.instances
         loads = np.zeros(dealing.instances)
         dealt = 0

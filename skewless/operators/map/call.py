@@ -120,7 +120,7 @@ def _cost_key(given: Input, cost_key: Any) -> tuple[str, ...]:
 
 
 def _is_of_rows(fn: Any, asked: Sequence[str], schema: pa.Schema) -> bool:
-    """Whether a function is for single rows: by what is said of it, else by trying it.
+    """Whether a function is for single rows: by its annotations, else by trying it.
 
     `asked` are the options for functions of rows that are used.
     """
@@ -142,7 +142,7 @@ def _is_of_rows(fn: Any, asked: Sequence[str], schema: pa.Schema) -> bool:
         if isinstance(result, Iterator):
             result = list(islice(result, 1))
     except Exception as failure:
-        # A row is no record batch: what fails on the one may be meant for the other.
+        # A function that fails on a record batch may be meant for rows.
         try:
             fn(dict.fromkeys(schema.names))
         except Exception:
@@ -166,6 +166,6 @@ def _first_annotation(fn: Any) -> Any:
     try:
         name = next(iter(inspect.signature(fn).parameters))
         hint = typing.get_type_hints(fn).get(name)
-    except Exception:  # no signature, no parameter, or an annotation that means nothing
+    except Exception:  # no signature, no parameter, or an annotation that cannot be resolved
         return None
     return typing.get_origin(hint) or hint

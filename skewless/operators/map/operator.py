@@ -1,29 +1,27 @@
-"""The map as the engine sees it: a task for every batch, and what was learned after it."""
+"""The map as the engine sees it: a task for every batch, and the costs learned from it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from skewless.control.dealing import DealingLoop
 from skewless.engine.progress import dropped_samples
 from skewless.engine.setting import Setting
 from skewless.load.report import Report
-from skewless.load.sketches import CostSketch
 from skewless.operators.map.assign import AssignTask
 from skewless.operators.map.function import MapFunction
 from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.task import INPUT, MapTask
-from skewless.planning.shuffle.policy import InstanceWork, ShufflePolicy
-from skewless.routing.partitions import round_robin
-from skewless.routing.table import TableRoute
+from skewless.planning.shuffle.policy import ShufflePolicy
 from skewless.state.commit import OperatorState
 
 
 @dataclass(frozen=True)
 class MapOperator:
-    """A stateless map. It has no segments and no watermark; what it remembers is what rows cost."""
+    """A stateless map, without segments and watermark. It only remembers what rows cost."""
 
     layout: MapLayout
     schema: pa.Schema
@@ -36,25 +34,11 @@ class MapOperator:
         return self
 
     def initial_state(self, cores: int) -> OperatorState:
-        instances = self.policy.start(cores).instances
-        return OperatorState(
-            # Rows carry their instance; the table only says how many there are.
-            route=TableRoute(round_robin(instances, instances)),
-            max_time_us={},
-            watermark_us=None,
-            planner=self._planner(self.policy.initial(instances)),
-        )
+        return self._loop.start(cores)
 
     def adopt(self, state: OperatorState, cores: int) -> OperatorState:
-        """The committed state under today's policy and number of instances."""
-        fresh = self.initial_state(cores)
-        then, now = state.planner["policy"], fresh.planner["policy"]
-        # What rows cost does not depend on how many instances there are.
-        if {**then, "instances": None} != {**now, "instances": None}:
-            return fresh
-        if then == now and state.route == fresh.route:
-            return state
-        return replace(state, route=fresh.route, planner=self._planner(state.planner["memory"]))
+        """The committed state under the current policy and number of instances."""
+        return self._loop.adopt(state, cores)
 
     def order(self, state: OperatorState) -> tuple[int, ...]:
         """The instances in the order in which their tasks should start: all have equal work."""
@@ -62,19 +46,18 @@ class MapOperator:
 
     def task(self, state: OperatorState, setting: Setting) -> MapTask:
         """The task of a batch; its `assign` is what runs on the input partitions before it."""
-        dealing = self.policy.dealing(state.planner["memory"], state.route.instances)
         return MapTask(
             setting=setting,
             layout=self.layout,
             schema=self.schema,
             function=self.function,
-            assign=AssignTask(dealing, setting.names.batch),
+            assign=AssignTask(self._loop.dealing(state), setting.names.batch),
             blank=self.policy.blank(),
         )
 
     @property
     def emits(self) -> bool:
-        """A map looks at no event time."""
+        """A map does not use event time."""
         return False
 
     @property
@@ -84,17 +67,11 @@ class MapOperator:
     def advance(
         self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
     ) -> OperatorState:
-        """The state after a batch: nothing but what the policy has learned."""
-        blank = self.policy.blank()
-        if blank is None:
-            return state
-        work = [_work(report, blank) for report in sorted(reports, key=lambda r: r.instance)]
-        return replace(
-            state, planner=self._planner(self.policy.learn(state.planner["memory"], work))
-        )
+        """The state after a batch: only the policy's memory changes."""
+        return self._loop.after(state, reports)
 
     def output_watermark_us(self, state: OperatorState) -> int | None:
-        """None: event time goes through unchanged, and a map does not look at it."""
+        """None: event time passes through unchanged."""
         return state.watermark_us
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
@@ -120,8 +97,8 @@ class MapOperator:
         }
 
     def _costs(self, state: OperatorState) -> dict[str, Any]:
-        """What rows are thought to cost in the next batch, the costliest keys by their hash."""
-        dealing = self.policy.dealing(state.planner["memory"], state.route.instances)
+        """The estimated costs of rows, with the costliest keys by their hash."""
+        dealing = self._loop.dealing(state)
         if len(dealing.sketches) != 1:
             return {"learned": bool(dealing.sketches)}
         sketch = dealing.sketches[0]
@@ -142,17 +119,6 @@ class MapOperator:
             ],
         }
 
-    def _planner(self, memory: dict[str, Any]) -> dict[str, Any]:
-        return {"policy": self.policy.describe(), "memory": memory}
-
-
-def _work(report: Report, blank: CostSketch) -> InstanceWork:
-    costs = report.costs or {}
-    sketch = costs.get("sketch")
-    return InstanceWork(
-        instance=report.instance,
-        rows=report.rows[INPUT],
-        busy_ms=float(costs.get("busyMs", 0.0)),
-        estimated_ms=float(costs.get("estimatedMs", 0.0)),
-        sketch=blank if sketch is None else CostSketch.from_json(sketch),
-    )
+    @property
+    def _loop(self) -> DealingLoop:
+        return DealingLoop(self.policy)

@@ -15,10 +15,10 @@ class Row(NamedTuple):
     values: dict[str, Any]
 
     def copied(self) -> dict[str, Any]:
-        """For one try: what a call does to its row, no other try and no message is to see."""
+        """A copy for one try, so that changes by a call do not show in retries and messages."""
         fresh = dict(self.values)
         for name, value in fresh.items():
-            if isinstance(value, list | dict):  # whatever else Arrow gives cannot be changed
+            if isinstance(value, list | dict):  # all other values that Arrow gives are immutable
                 fresh[name] = deepcopy(value)
         return fresh
 
@@ -44,5 +44,5 @@ class RowTimeoutError(Exception):
 
 
 def consumed(result: Any) -> Any:
-    """A generator works while it is consumed, and that belongs to the call."""
+    """A generator works while it is consumed, so consuming it is part of the call."""
     return list(result) if isinstance(result, GeneratorType) else result

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from skewless.load.sketches import Floats, Hashes
 
-# A call on fewer rows would cost more than it tells; more calls than this are not worth it either.
+# Calls on fewer rows, or more calls than this, would cost more than they teach.
 _ROWS = 256
 _CALLS = 16
-# Rounds of the fit. Few, so that what a call took by chance is not read as what its keys cost.
+# Rounds of the fit. Few, so that noise in a call's time is not taken for the cost of its keys.
 _ROUNDS = 20
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -21,9 +21,9 @@ def probes(
 ) -> Iterator[tuple[pa.RecordBatch, Hashes]]:
     """The rows in a few pieces that are each of few keys.
 
-    Rows of a key stand together, so a key that fills a piece is measured alone. Which other keys it
-    shares a piece with changes with `salt`, so that over many calls they can be told apart. Pieces
-    of keys with like estimates would teach less: what is once taken for alike stays together.
+    Rows of a key are adjacent, so a key that fills a piece is measured alone. The other keys of a
+    piece change with `salt`, so that over many calls their costs can be told apart. Grouping keys
+    by similar estimates would teach less: such keys would always share a piece.
     """
     pieces = min(_CALLS, len(hashes) // _ROWS)
     if pieces < 2 or (hashes == hashes[0]).all():
@@ -68,7 +68,7 @@ class CallTimes:
         place = np.searchsorted(self.keys(), np.concatenate(self._keys))
         count, took_ms = np.concatenate(self._counts), np.array(self._took_ms)
         rows = np.bincount(place, count).astype(np.float64)
-        # A cost of nothing would stay nothing for ever.
+        # A cost of 0 would stay 0 forever.
         costs = np.maximum(estimates, 1e-3 * max(float(estimates.mean()), 1e-9))
         times: Floats = rows
         for _ in range(_ROUNDS):

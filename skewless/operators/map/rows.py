@@ -18,7 +18,7 @@ from skewless.operators.map.outcome import (
     consumed,
 )
 
-# In order, a row that takes long holds back those behind it: so many times the concurrency.
+# With `ordered`, a slow row holds back at most this many times `concurrency` results.
 _HELD_BACK = 64
 Start = Callable[[Row], futures.Future[Outcome]]
 Answered = SimpleQueue[futures.Future[Outcome]]
@@ -80,7 +80,7 @@ def _with_threads(function: MapFunction, rows: Iterator[Row], clock: Clock) -> O
             lambda answered: answered.get(),
         )
     finally:
-        # What runs cannot be stopped; what has not begun never will.
+        # Running calls cannot be stopped; calls that have not started are cancelled.
         pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-# What a value of one size takes, at most.
+# The size of a value of a fixed-size type, at most.
 _FIXED = 16
 Size = Callable[[Any], int]
 
@@ -37,7 +37,7 @@ class Sizes:
 def _size(kind: pa.DataType) -> Size | None:
     """How to measure a value; None where all have one size.
 
-    A value that is nothing like its type counts as nothing: that it does not fit is found later.
+    A value that does not fit its type counts as 0 bytes; the misfit is reported later.
     """
     if kinds.is_struct(kind):
         return _size_of_record(

@@ -27,7 +27,7 @@ from skewless.operators.map.sizes import Sizes
 from skewless.operators.strict import OutputError
 
 INPUT = "input"
-# Results of single rows are handed over, and their times learned, so many at a time.
+# Results of single rows are passed on, and their times learned, in groups of this size.
 _ROWS_AT_ONCE = 1024
 _CALLS_AT_ONCE = 512
 
@@ -44,8 +44,8 @@ class MapTask:
     layout: MapLayout
     schema: pa.Schema  # of the output
     function: MapFunction
-    assign: AssignTask  # what sends rows here, and what it thinks that they cost
-    blank: CostSketch | None  # None: nothing has to be learned
+    assign: AssignTask  # sends rows to instances by their estimated costs
+    blank: CostSketch | None  # None: nothing is learned
     clock: Callable[[], float] = time.perf_counter
     limits: Limits = field(default_factory=Limits)
 
@@ -192,7 +192,7 @@ class _Execution:
                     yield from self._converted(done)
                     done, keys, took_ms, results, size = [], [], [], 0, 0
         finally:
-            # Also when nobody wants more: what waits for a call must not outlive the task.
+            # Also when the consumer stops early: no call may outlive the task.
             outcomes.close()
         self._learn_rows(keys, took_ms)
         yield from self._converted(done)

@@ -1,7 +1,7 @@
 """What the key-table policies have in common: when they plan, and how the table is limited."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,19 +19,19 @@ from skewless.planning.scaling import (
     BUSY_MS,
     Instances,
     check_range,
-    described,
     largest,
     wanted,
 )
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.partitions import PartitionTable, round_robin
+from skewless.routing.route import Route
 from skewless.routing.table import TableRoute
 
-# Once it acts, a policy balances to this share of the threshold, so that small changes of the load
-# do not make it act again.
+# When a policy rebalances, it aims at this share of the threshold. Small changes of the load then
+# do not trigger it again.
 AIM = 0.5
-# An instance that is off for the first time may be noise, and has to be so twice in a row; one that
-# is so many times beyond the threshold is acted on at once.
+# One batch beyond the threshold may be noise, so a policy waits for a second one. It acts at once
+# if the deviation is this many times the threshold.
 ALARM = 3.0
 MAX_TABLE = 2**24
 
@@ -60,11 +60,11 @@ class KeyProposal:
 class KeyTablePolicy(RoutingPolicy):
     """Keys get an instance of their own where θ(d) is beyond `threshold` (θmax).
 
-    `instances` may be (lowest, highest): more of them when every one works for longer than
-    `busy_ms` per batch, fewer when all are idle.
+    `instances` may be a range (lowest, highest). Instances are added when all of them work for
+    longer than `busy_ms` per batch, and removed when all are idle.
 
-    θ(d) is taken from what can be reached: a key that is heavier than the mean would otherwise
-    call for a plan in every batch, and none would help.
+    θ(d) is measured from the best load that can be reached. Otherwise a key that is heavier than
+    the mean would trigger a plan in every batch, and no plan would help.
     """
 
     detail: ClassVar[Detail] = EVERY_KEY_THAT_COUNTS
@@ -85,19 +85,14 @@ class KeyTablePolicy(RoutingPolicy):
         most = Hash(largest(self.instances, cores)).table(cores)
         return round_robin(wanted(self.instances, cores), most.partitions)
 
-    def describe(self) -> dict[str, Any]:
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
-        options["instances"] = described(self.instances)
-        return {"policy": type(self).__name__, **options}
-
-    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision:
+    def plan(self, snapshot: Snapshot, memory: Memory) -> Decision[Route]:
         keys = key_snapshot(snapshot)
         plan, memory = self.plan_keys(keys, memory)
         route = TableRoute(snapshot.table, plan.entries(snapshot.table.partitions))
         return Decision(route, plan.reason, memory, KeyProposal(plan, keys))
 
     def plan_keys(self, snapshot: KeySnapshot, memory: Memory) -> tuple[KeyPlan, Memory]:
-        """The next table of keys, and what to remember until the policy is asked again."""
+        """The next key table, with the memory for the next call."""
         deviations = reach(snapshot).deviations(snapshot.loads)
         off = np.flatnonzero(deviations > self.threshold).tolist()
         after = {"off": off}
@@ -113,12 +108,12 @@ class KeyTablePolicy(RoutingPolicy):
         return self._planned(snapshot, AIM * self.threshold), after
 
     def _too_large(self, snapshot: KeySnapshot) -> bool:
-        """Whether the table is over a limit that was lowered since."""
+        """Whether the table exceeds its limit, because the limit was lowered."""
         return False
 
     @abstractmethod
     def _planned(self, snapshot: KeySnapshot, theta_max: float) -> KeyPlan:
-        """The planner's work, once it has to act."""
+        """The plan, once the policy has decided to act."""
 
 
 @dataclass(frozen=True)

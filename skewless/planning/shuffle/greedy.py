@@ -16,9 +16,9 @@ def assign_batch(
     """The instance of every row, the heaviest row first (LPT).
 
     From equal loads the makespan is at most 4/3 − 1/(3k) times the best one (Graham).
-    Partitions of a batch assign their rows independently. `offset` turns the order in which equally
-    loaded instances are filled, so that what remains does not always go to the same ones. Rows that
-    all cost the same are dealt out evenly.
+    Partitions of a batch assign their rows independently. `offset` rotates the order in which
+    equally loaded instances are filled, so that the remainder does not always go to the same ones.
+    Rows of equal cost are dealt out in turn.
 
     >>> assign_batch(np.array([1.0, 5.0, 3.0, 3.0]), 2).tolist()
     [0, 0, 1, 1]
@@ -45,9 +45,9 @@ def assign_in_order(
 ) -> Instances:
     """Greedy Online Scheduling: every row in turn to the instance with the least work so far.
 
-    `costs` may have a line per instance where a row costs differently on each; the least loaded is
-    then chosen before the row's cost is looked up, as in Listing III.2. Otherwise `slowness` may
-    say how much longer an instance takes, and a row goes where it is done first.
+    `costs` may have one line per instance, if the cost of a row depends on the instance. The least
+    loaded instance is then chosen before the cost is looked up, as in Listing III.2. Otherwise
+    `slowness` may say how much longer each instance takes; a row goes where it finishes first.
     """
     instances = len(start_loads)
     loads = _loads(start_loads, instances)
@@ -61,7 +61,7 @@ def assign_in_order(
 
 
 def loads_after(costs: Floats, assigned: Instances, start_loads: Floats) -> Floats:
-    """What every instance has been given in all."""
+    """The total load of every instance."""
     return start_loads + np.bincount(assigned, costs, len(start_loads))
 
 

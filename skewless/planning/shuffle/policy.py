@@ -1,110 +1,37 @@
-"""What a policy for stateless operators offers: how rows are dealt out, and what it learns."""
+"""What a policy for stateless operators offers: measured work in, the next dealing out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
 
-import numpy as np
-
-from skewless.errors import bad_argument
-from skewless.load.sketches import CostSketch, Hashes
+from skewless.load.sketches import CostSketch
 from skewless.planning.checks import counted
-from skewless.planning.decision import Memory
+from skewless.planning.decision import Decision, Memory
 from skewless.planning.policy import Policy
-from skewless.planning.shuffle.greedy import (
-    Floats,
-    Instances,
-    assign_batch,
-    assign_in_order,
-    loads_after,
-)
+from skewless.planning.shuffle.dealing import Dealing
+from skewless.planning.shuffle.snapshot import WorkSnapshot
 
 
-@dataclass(frozen=True)
-class Dealing:
-    """How the rows of one batch are shared out.
-
-    No sketch: evenly, in turn. One sketch: by one estimate for all instances. One for each: what a
-    row costs depends on who gets it (POSG).
-    """
-
-    instances: int
-    sketches: tuple[CostSketch, ...] = ()
-    slowness: tuple[float, ...] = ()  # of each instance beside the mean; empty: all alike
-
-    def __post_init__(self) -> None:
-        if len(self.sketches) not in (0, 1, self.instances):
-            raise bad_argument("sketches", len(self.sketches), f"none, one or {self.instances}")
-        if len(self.slowness) not in (0, self.instances):
-            raise bad_argument("slowness", len(self.slowness), f"none or {self.instances}")
-
-    def costs(self, hashes: Hashes) -> Floats:
-        """Estimated costs of rows, in a line per instance where they differ by instance."""
-        if not self.sketches:
-            return np.ones(len(hashes))
-        # A batch has far fewer keys than rows.
-        keys, place = np.unique(hashes, return_inverse=True)
-        if len(self.sketches) == 1:
-            return self.sketches[0].estimate(keys)[place]
-        by_instance = np.stack([sketch.estimate(keys) for sketch in self.sketches])
-        # In the order of memory that the compiled loop is warmed up with.
-        return np.ascontiguousarray(by_instance[:, place])
-
-    def assign(self, hashes: Hashes, loads: Floats, offset: int) -> tuple[Instances, Floats]:
-        """The instance of every row, and what every instance has been given after that."""
-        costs = self.costs(hashes)
-        if costs.ndim == 2:
-            assigned = assign_in_order(costs, loads, offset)
-            costs = costs[assigned, np.arange(len(hashes))]
-        elif self.slowness:
-            slow = np.array(self.slowness)
-            assigned = assign_in_order(costs, loads, offset, slow, heaviest_first=True)
-            costs = costs * slow[assigned]
-        else:
-            assigned = assign_batch(costs, self.instances, loads, offset)
-        return assigned, loads_after(costs, assigned, loads)
-
-    def mean_costs(self, hashes: Hashes) -> Floats:
-        """Estimated costs of rows on an instance like any other."""
-        costs = self.costs(hashes)
-        return costs.mean(axis=0) if costs.ndim == 2 else costs
-
-
-@dataclass(frozen=True)
-class InstanceWork:
-    """What one instance did in one batch."""
-
-    instance: int
-    rows: int
-    busy_ms: float  # spent in the user's function
-    estimated_ms: float  # what its rows were thought to take
-    sketch: CostSketch  # of this batch alone
-
-
-class ShufflePolicy(Policy):
+class ShufflePolicy(Policy[WorkSnapshot, Dealing]):
     """A policy for maps: measured costs become the next dealing, which is a map's route.
 
-    A dealing is made of what was learned, so the memory, which is JSON and lives in the commit, is
-    all that is kept of it.
+    A commit stores only the policy's memory. `route` rebuilds the dealing from it.
     """
 
     instances: int | None = None
 
+    @abstractmethod
+    def route(self, memory: Memory, instances: int) -> Dealing:
+        """The dealing of the next batch, rebuilt from the memory; {} is a new query's memory.
+
+        After a restart, `instances` may differ from the number that the memory was made with.
+        """
+
     def start(self, cores: int) -> Dealing:
-        """How the first batch is dealt out on a cluster of so many cores."""
-        return Dealing(counted(self.instances, cores))
+        return self.route({}, counted(self.instances, cores))
 
     def blank(self) -> CostSketch | None:
-        """The empty sketch that a task learns into; None: nothing has to be measured."""
+        """The empty sketch that a task fills with measured costs; None: tasks measure nothing."""
         return None
 
-    def initial(self, instances: int) -> Memory:
-        """The memory that a new query starts with."""
-        return {}
-
-    def learn(self, memory: Memory, work: Sequence[InstanceWork]) -> Memory:
-        """The memory after one more batch."""
-        return memory
-
-    def dealing(self, memory: Memory, instances: int) -> Dealing:
-        """How the next batch is dealt out."""
-        return Dealing(instances)
+    def decided(self, snapshot: WorkSnapshot, reason: str, memory: Memory) -> Decision[Dealing]:
+        """The decision with this memory and the dealing that follows from it."""
+        return Decision(self.route(memory, snapshot.instances), reason, memory)

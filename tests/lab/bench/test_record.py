@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from skewless.lab.bench.process import OnBatch
-from skewless.lab.bench.record import Record, watched
+from skewless.lab.bench.record import Record, in_turn, watched
 
 
 def record(json_path: Path | None, console: Console) -> Record:
@@ -54,3 +54,12 @@ def test_a_run_is_watched_with_a_bar_only_on_a_terminal(terminal: bool) -> None:
     assert watched(console, "tea: green", 2, measure) == ["done"]
     assert isinstance(console.file, io.StringIO)
     assert ("tea: green" in console.file.getvalue()) is terminal
+
+
+def test_runs_are_repeated_in_turn() -> None:
+    calls: list[str] = []
+    shares = iter([0.1, 0.4, 0.2, 0.3])
+    heard, busy = in_turn(["a", "b"], 2, lambda: next(shares), lambda name: calls.append(name))
+    assert calls == ["a", "b", "a", "b"]
+    assert heard == {"a": [None, None], "b": [None, None]}
+    assert busy == 0.4

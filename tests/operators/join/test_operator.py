@@ -18,11 +18,11 @@ from skewless.planning.policy import Policy
 from skewless.routing.partitions import packed
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import FANOUT
-from skewless.state.manifest import HeldSegments
 from skewless.state.naming import BatchNames
 from skewless.state.segment import Segment
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
+from skewless.testing.segments import HeldSegments
 
 SECOND = 1_000_000
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skewless.engine.chunks import Limits
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError
-from skewless.operators.keyed.calling import batch_schema
+from skewless.operators.keyed.arranging import batch_schema
 from skewless.operators.keyed.layout import Layout
 from skewless.operators.keyed.process import Function, infer_schemas
 from skewless.operators.keyed.windows import SessionWindow, Windows

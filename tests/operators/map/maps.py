@@ -16,10 +16,10 @@ from skewless.operators.map.operator import MapOperator
 from skewless.planning.shuffle.policy import ShufflePolicy
 from skewless.state.commit import OperatorState
 from skewless.state.faults import Faults
-from skewless.state.manifest import HeldSegments
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
 from skewless.testing.local import spread_hash
+from skewless.testing.segments import HeldSegments
 
 
 class LocalMap:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from skewless.load.sketches import CostSketch, SketchShape
 from skewless.operators.map.assign import AssignTask
-from skewless.planning.shuffle.policy import Dealing
+from skewless.planning.shuffle.dealing import Dealing
 
 
 def sketch(costs: dict[int, float]) -> CostSketch:

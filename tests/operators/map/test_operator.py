@@ -108,7 +108,7 @@ def test_batch_functions_are_learned_from_the_time_of_mixed_calls(tmp_path) -> N
     for batch in range(8):
         local.step(batch, table(rng, costs, 20_000))
     assert max(p["imbalance"] for p in local.progress[-3:]) < 1.05
-    dealing = local.operator.policy.dealing(local.state.planner["memory"], 4)
+    dealing = local.operator.policy.route(local.state.planner["memory"], 4)
     hashes = local.packed(pa.table({"i": [0, 1], "h": ["k0", "k1"]})).column("h").to_numpy()
     dear, cheap = dealing.costs(hashes.view(np.uint64))
     assert dear > 5 * cheap, "a costly key is told from a cheap one"
@@ -137,7 +137,7 @@ def test_another_policy_begins_anew_and_other_cores_keep_the_costs(tmp_path) -> 
     assert more.route.instances == 6
     assert more.planner == state.planner
     other = made(tmp_path / "o", Work(COSTS), LeastWork(decay=0.9)).operator
-    assert other.adopt(state, cores=2).planner["memory"]["sketch"] is None
+    assert other.adopt(state, cores=2).planner["memory"] == {}
     assert local.operator.adopt(state, cores=2) is state
     assert local.operator.output_watermark_us(state) is None
 

@@ -17,10 +17,10 @@ from skewless.operators.map.layout import MapLayout
 from skewless.operators.map.task import MapRowError, MapTask
 from skewless.operators.strict import OutputError
 from skewless.planning.leastwork import LeastWork
-from skewless.planning.shuffle.policy import Dealing
-from skewless.state.manifest import HeldSegments
+from skewless.planning.shuffle.dealing import Dealing
 from skewless.state.naming import BatchNames
 from skewless.state.storage import Storage
+from skewless.testing.segments import HeldSegments
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -9,7 +9,8 @@ from skewless.errors import SkewlessError
 from skewless.planning.leastwork import LeastWork
 from skewless.planning.posg import Posg
 from skewless.planning.roundrobin import RoundRobin
-from skewless.planning.shuffle.policy import Dealing, InstanceWork
+from skewless.planning.shuffle.dealing import Dealing
+from skewless.planning.shuffle.snapshot import InstanceWork, WorkSnapshot
 
 HASHES = np.arange(10, dtype=np.uint64)
 POLICIES = [RoundRobin(2), LeastWork(2), Posg(2, window=100)]
@@ -27,17 +28,34 @@ def work(policy, instance: int, costs, slowness: float = 1.0, rows: int = 200) -
 
 def after(policy, rounds, memory=None):
     """The policy's memory after rounds of work, through JSON as a commit does it."""
-    memory = policy.initial(2) if memory is None else memory
+    memory = {} if memory is None else memory
     for costs in rounds:
-        done = [work(policy, i, costs) for i in range(2)]
-        memory = json.loads(json.dumps(policy.learn(memory, done)))
+        memory = learned(policy, memory, [work(policy, i, costs) for i in range(2)])
     return memory
+
+
+def learned(policy, memory, done):
+    """The memory after one more batch; the route that was decided is the one it stands for."""
+    decision = policy.plan(WorkSnapshot(tuple(done)), memory)
+    assert decision.reason
+    again = json.loads(json.dumps(decision.memory))
+    assert again == decision.memory
+    rebuilt = policy.route(again, len(done))
+    assert same(decision.route, rebuilt)
+    return again
+
+
+def same(one: Dealing, other: Dealing) -> bool:
+    """Whether two dealings send every row to the same instance, for the same reasons."""
+    return (one.instances, one.slowness) == (other.instances, other.slowness) and [
+        s.to_json() for s in one.sketches
+    ] == [s.to_json() for s in other.sketches]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_new_query_deals_in_turn(policy) -> None:
-    dealing = policy.dealing(policy.initial(2), 2)
-    assert dealing == Dealing(2)
+    dealing = policy.start(cores=1)
+    assert dealing == policy.route({}, 2) == Dealing(2)
     assert dealing.assign(HASHES, np.zeros(2), 1)[0].tolist() == [1, 0] * 5
 
 
@@ -73,7 +91,7 @@ def test_wrong_options_are_refused_at_once(make, name: str) -> None:
 
 def test_least_work_learns_costs_in_one_batch() -> None:
     costs = [1.0] * 9 + [100.0]
-    dealing = LeastWork(2).dealing(after(LeastWork(2), [costs]), 2)
+    dealing = LeastWork(2).route(after(LeastWork(2), [costs]), 2)
     assert dealing.costs(HASHES) == pytest.approx(costs)
     assigned, loads = dealing.assign(HASHES, np.zeros(2), 0)
     assert (assigned == assigned[9]).sum() == 1, "the costly row is alone"
@@ -84,18 +102,18 @@ def test_costs_that_change_are_learned_again() -> None:
     policy = LeastWork(2)
     memory = after(policy, [[1.0] * 9 + [100.0]] * 20)
     rounds = 0
-    while policy.dealing(memory, 2).costs(HASHES)[9] > 5.0:
+    while policy.route(memory, 2).costs(HASHES)[9] > 5.0:
         memory = after(policy, [[100.0] + [1.0] * 9], memory)
         rounds += 1
     assert rounds <= 6, "each batch outweighs all before it together"
-    assert policy.dealing(memory, 2).costs(HASHES)[0] > 90.0
+    assert policy.route(memory, 2).costs(HASHES)[0] > 90.0
 
 
 def test_an_empty_batch_forgets_nothing() -> None:
     policy = LeastWork(2)
     memory = after(policy, [[5.0] * 10])
     idle = [InstanceWork(i, 0, 0.0, 0.0, policy.blank()) for i in range(2)]
-    assert policy.learn(memory, idle)["sketch"] == memory["sketch"]
+    assert learned(policy, memory, idle)["sketch"] == memory["sketch"]
 
 
 def test_a_slow_instance_is_noticed_and_given_less() -> None:
@@ -103,8 +121,8 @@ def test_a_slow_instance_is_noticed_and_given_less() -> None:
     memory = after(policy, [[1.0] * 10])
     for _ in range(8):
         done = [work(policy, 0, [1.0] * 10, slowness=2.0), work(policy, 1, [1.0] * 10)]
-        memory = policy.learn(memory, done)
-    dealing = policy.dealing(memory, 2)
+        memory = learned(policy, memory, done)
+    dealing = policy.route(memory, 2)
     assert dealing.slowness[0] / dealing.slowness[1] == pytest.approx(2.0, rel=0.05)
     assigned, _ = dealing.assign(np.resize(HASHES, 300), np.zeros(2), 0)
     assert np.bincount(assigned).tolist() == pytest.approx([100, 200], abs=3)
@@ -116,8 +134,8 @@ def test_small_differences_of_speed_are_noise() -> None:
         memory = after(policy, [[1.0] * 10])
         for _ in range(6):
             done = [work(policy, 0, [1.0], slowness), work(policy, 1, [1.0])]
-            memory = policy.learn(memory, done)
-        assert (policy.dealing(memory, 2).slowness == ()) is is_noise
+            memory = learned(policy, memory, done)
+        assert (policy.route(memory, 2).slowness == ()) is is_noise
 
 
 def test_speeds_that_change_from_batch_to_batch_are_noise() -> None:
@@ -127,18 +145,18 @@ def test_speeds_that_change_from_batch_to_batch_are_noise() -> None:
     for batch in range(12):
         late = batch * batch % 3 % 2  # 0, 1, 1, 0, 1, 1, …
         done = [work(policy, i, [1.0], 1.5 if i == late else 1.0) for i in range(2)]
-        memory = json.loads(json.dumps(policy.learn(memory, done)))
-        assert policy.dealing(memory, 2).slowness == (), f"batch {batch}"
+        memory = learned(policy, memory, done)
+        assert policy.route(memory, 2).slowness == (), f"batch {batch}"
     assert max(memory["slowness"]) > 1.05, "smoothing alone would not have done"
 
 
 def test_a_slow_instance_is_believed_within_four_batches() -> None:
     policy = LeastWork(4)
-    memory = policy.initial(4)
+    memory = {}
     for slowness in [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]:
         speeds = [slowness, 1.0, 1.0, 1.0]
-        memory = policy.learn(memory, [work(policy, i, [1.0], s) for i, s in enumerate(speeds)])
-    slow, *others = policy.dealing(memory, 4).slowness
+        memory = learned(policy, memory, [work(policy, i, [1.0], s) for i, s in enumerate(speeds)])
+    slow, *others = policy.route(memory, 4).slowness
     assert slow > 1.3
     assert max(others) <= 1.0
 
@@ -146,32 +164,32 @@ def test_a_slow_instance_is_believed_within_four_batches() -> None:
 def test_least_work_survives_another_number_of_instances() -> None:
     policy = LeastWork()
     memory = after(policy, [[1.0] * 9 + [100.0]])
-    assert policy.dealing(memory, 5).costs(HASHES)[9] == pytest.approx(100.0)
-    later = policy.learn(memory, [work(policy, i, [1.0] * 10) for i in range(5)])
+    assert policy.route(memory, 5).costs(HASHES)[9] == pytest.approx(100.0)
+    later = learned(policy, memory, [work(policy, i, [1.0] * 10) for i in range(5)])
     assert len(later["slowness"]) == 5
 
 
 def test_posg_waits_until_its_sketches_are_stable() -> None:
     policy = Posg(2, window=100)
     costs = [1.0] * 9 + [100.0]
-    assert not policy.dealing(after(policy, [costs]), 2).sketches, "one snapshot, no second yet"
-    dealing = policy.dealing(after(policy, [costs, costs]), 2)
+    assert not policy.route(after(policy, [costs]), 2).sketches, "one snapshot, no second yet"
+    dealing = policy.route(after(policy, [costs, costs]), 2)
     assert len(dealing.sketches) == 2
     assert dealing.costs(HASHES).shape == (2, 10)
-    changing = policy.dealing(after(policy, [[1.0], [3.0], [9.0], [27.0]]), 2)
+    changing = policy.route(after(policy, [[1.0], [3.0], [9.0], [27.0]]), 2)
     assert not changing.sketches
 
 
 def test_posg_gathers_small_batches_into_a_window() -> None:
     policy = Posg(2, window=500)
     memory = after(policy, [[2.0] * 10] * 5)  # 1,000 rows each, in fives
-    assert not policy.dealing(memory, 2).sketches
-    assert policy.dealing(after(policy, [[2.0] * 10], memory), 2).sketches
+    assert not policy.route(memory, 2).sketches
+    assert policy.route(after(policy, [[2.0] * 10], memory), 2).sketches
 
 
 def test_posg_begins_anew_with_another_number_of_instances() -> None:
     policy = Posg(window=100)
     memory = after(policy, [[1.0] * 10] * 2)
-    assert not policy.dealing(memory, 3).sketches
-    later = policy.learn(memory, [work(policy, i, [1.0] * 10) for i in range(3)])
+    assert not policy.route(memory, 3).sketches
+    later = learned(policy, memory, [work(policy, i, [1.0] * 10) for i in range(3)])
     assert len(later["instances"]) == 3
