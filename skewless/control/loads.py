@@ -35,7 +35,7 @@ def loads_of(
     """The loads after a batch, smoothed, and what was learned of them."""
     cost = balance.cost.observe(
         [sum(r.rows.values()) + sum(r.replicas.values()) for r in reports],
-        [r.matches for r in reports],
+        [r.comparisons for r in reports],
         [r.wall_ms for r in reports],
     )
     row_ms, match_ms = cost.per_row_and_match()

@@ -4,8 +4,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 
-import pyarrow as pa
-
 from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import Taken
@@ -42,6 +40,7 @@ class Ledger:
         self._nonce = uuid.uuid4().hex[:8]
         self._counts = TaskCounts(partitions, detail)
         self.matches = 0  # what was given
+        self.comparisons = 0  # what was looked at to find it, where that is more
         self.written: list[Segment] = []
         self._replaced: list[str] = []
 
@@ -96,6 +95,7 @@ class Ledger:
             bad_rows=taken.bad_rows,
             max_time_us=taken.max_time_us,
             matches=self.matches,
+            comparisons=max(self.comparisons, self.matches),
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=1e3 * (time.perf_counter() - self._wall),
             peak_memory_bytes=peak_memory_bytes(),
@@ -140,8 +140,4 @@ def live(run: SortedRun, keep_from_us: int | None) -> SortedRun:
 
 
 def kept(run: SortedRun, mask: Mask) -> SortedRun:
-    if mask.all():
-        return run
-    return SortedRun(
-        run.hashes[mask], run.times[mask], run.rows.filter(pa.array(mask)), run.mixed_keys
-    )
+    return run.kept(mask)

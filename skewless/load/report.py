@@ -57,6 +57,7 @@ class Report:
     replaced: list[str]  # names of the segments that were merged away
     partitions: PartitionLoads = field(default_factory=PartitionLoads)
     hot_keys: list[HotKeyLoad] = field(default_factory=list)
+    comparisons: int = 0  # pairs that were looked at; at least the matches
     output_rows: int | None = None  # rows that a map gave
     costs: dict[str, Any] | None = None  # what a map has learned of its rows' costs
     dropped: list[DroppedRow] = field(default_factory=list)  # a few of the late and bad rows

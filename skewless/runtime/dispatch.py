@@ -1,6 +1,6 @@
 """Brings both inputs into one stream of rows and sends every row to its instance, in Spark SQL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,7 +10,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE, TIME, key_name, slot_name
+from skewless.engine.columns import (
+    CONTROL_CODE,
+    HASH,
+    INSTANCE,
+    ITEM,
+    ITEM_HASH,
+    ITEMS,
+    POSTINGS,
+    SIDE,
+    TIME,
+    WEIGHT,
+    key_name,
+    slot_name,
+)
 from skewless.engine.leftovers import left_behind
 from skewless.errors import SkewlessError
 from skewless.routing.route import Route
@@ -96,7 +109,68 @@ def _partition() -> int:
 
 def quoted(name: str) -> Column:
     """A column by its exact name, dots and all."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(_quoted(name))
+
+
+@dataclass(frozen=True)
+class SetKind:
+    """A column of sets: arrays of items, maps from item to weight, or arrays of (item, weight)."""
+
+    name: str
+    entries: str  # SQL from `{}`, the column, to an array of items or of structs
+    item: str  # SQL from `x`, an element of it, to the item
+    weight: str | None  # and to its weight
+
+
+@dataclass(frozen=True)
+class SetRows:
+    """Adds what a join by sets needs to the rows of both sides."""
+
+    left: SetKind
+    right: SetKind
+    compared_as: T.DataType  # the items
+    indexed_for: int  # how many common items a pair has at least
+    hash_is_item: bool
+
+    def columns(self, frame: DataFrame, side: SideColumns, sets: SetKind) -> DataFrame:
+        """The rows of a side with their items, postings and spread value in columns of their own.
+
+        One column after the other: within one expression each would be computed wherever it is
+        used.
+        """
+        keys = [_compared_sql(key) for key in side.keys]
+        given = frame.columns
+        told = frame.selectExpr("*", f"{self._items(sets, keys)} AS {ITEMS}")
+        hashes = ITEMS if self._is_plain(sets) else f"{ITEMS}.{ITEM_HASH}"
+        count = f"size({ITEMS}) - {self.indexed_for - 1}"
+        # A row that can match nothing has no posting, and burdens no single instance.
+        usable = " AND ".join([f"{count} > 0", *(f"{key} IS NOT NULL" for key in keys)])
+        none = "CAST(array() AS ARRAY<BIGINT>)"
+        told = told.selectExpr("*", f"IF({usable}, slice({hashes}, 1, {count}), {none}) AS {POSTINGS}")
+        spread = [f"`{c}`" for c in routing.hashable_columns(frame.schema) if c in given]
+        return told.selectExpr("*", f"xxhash64({', '.join([*spread, ITEMS])}) AS {HASH}")
+
+    def _is_plain(self, sets: SetKind) -> bool:
+        return sets.weight is None and self.hash_is_item
+
+    def _items(self, sets: SetKind, keys: Sequence[str]) -> str:
+        kind = self.compared_as.simpleString()
+        item = f"CAST({sets.item} AS {kind})"
+        entries = sets.entries.format(_quoted(sets.name))
+        if sets.weight is None:
+            entries = f"array_distinct(CAST(array_compact({entries}) AS ARRAY<{kind}>))"
+        else:
+            worth = f"{sets.item} IS NOT NULL AND {sets.weight} <> 0"
+            entries = f"filter({entries}, x -> {worth})"
+        hashed = f"xxhash64({', '.join([*keys, item])})"
+        if self._is_plain(sets):
+            return f"sort_array(transform({entries}, x -> {hashed}))"
+        fields = f"'{ITEM_HASH}', {hashed}"
+        if not self.hash_is_item:
+            fields += f", '{ITEM}', {item}"
+        if sets.weight is not None:
+            fields += f", '{WEIGHT}', CAST({sets.weight} AS DOUBLE)"
+        return f"sort_array(transform({entries}, x -> named_struct({fields})))"
 
 
 @dataclass(frozen=True)
@@ -110,10 +184,16 @@ class JoinRows:
     right: SideColumns
     slot_types: tuple[T.DataType, ...]
     with_hash: bool
+    sets: SetRows | None = None
 
     def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
+        added: tuple[str, ...] = ()
+        if self.sets is not None:
+            left = self.sets.columns(left, self.left, self.sets.left)
+            right = self.sets.columns(right, self.right, self.sets.right)
+            added = (HASH, ITEMS, POSTINGS)
         sides = [
-            frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
+            frame.select(*_common_columns(columns, self.slot_types, self.with_hash), *added)
             for frame, columns in ((left, self.left), (right, self.right))
         ]
         return sides[0].union(sides[1])
@@ -176,6 +256,17 @@ def _common_columns(
     ]
 
 
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _compared_sql(key: KeyColumn) -> str:
+    column = _quoted(key.name)
+    if key.kind == key.compared_as:
+        return column
+    return f"CAST({column} AS {key.compared_as.simpleString()})"
+
+
 def _compared(key: KeyColumn) -> Column:
     column = quoted(key.name)
     return column if key.kind == key.compared_as else column.cast(key.compared_as)
@@ -204,6 +295,9 @@ def run_tasks(
         # Only the rows themselves say what they cost: the input partitions name their instances.
         arrow_udf: Any = F.arrow_udf  # its stubs know no function whose kind is told by annotations
         routed, instance = batch, arrow_udf(_Assigner(assign).instances, T.IntegerType())(HASH)
+    elif POSTINGS in batch.columns:
+        routed, named = routing.set_visits(batch, route)
+        instance = F.expr(named)
     else:
         routed, named = routing.visits(batch, route, spread_columns, replicates=replicates)
         instance = F.expr(named)

@@ -13,12 +13,14 @@ from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather, without_control
 from skewless.engine.ledger import Ledger, live
 from skewless.engine.setting import Setting
+from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
-from skewless.kernels.runs import SortedRun, concatenate, sort_run
+from skewless.kernels.runs import SortedRun, merged
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
 from skewless.operators.join.layout import Layout
+from skewless.operators.join.postings import Postings
 from skewless.routing.route import Route
 from skewless.state.compaction import Merge, choose_merges
 from skewless.state.segment import Segment, open_segment
@@ -36,6 +38,7 @@ class JoinTask:
     route: Route
     watermark_us: int | None
     max_time_us: dict[str, int | None]
+    condition: SetCondition | None = None  # None: equal keys are all
     detail: Detail = STANDING_OUT
     limits: Limits = field(default_factory=Limits)
 
@@ -74,6 +77,7 @@ class _Execution:
             task.watermark_us,
             self._dropped,
             drop_bad_rows=task.setting.drop_bad_rows,
+            postings=None if task.condition is None else Postings(task.condition, task.route),
         )
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
@@ -88,7 +92,7 @@ class _Execution:
             rows, named = without_control(rows)
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
-            sorted_runs = {side: self._intake.sort(rows, side) for side in SIDES}
+            sorted_runs = {side: self._intake.sort(rows, side, instance) for side in SIDES}
             del rows
             self._dropped.flush(instance)
             arrived = _Arrived(
@@ -165,14 +169,17 @@ class _Execution:
     def _emit(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[pa.RecordBatch]:
         if not len(stored):
             return
-        layout = self._task.layout
+        layout, condition = self._task.layout, self._task.condition
         lower, upper = self._task.bounds.around(side)
-        found = probe(needles, stored, lower, upper, layout.key_columns, layout.hash_is_key)
+        # A condition compares the keys itself, and only of pairs that fulfil the rest of it.
+        proven = layout.hash_is_key or condition is not None
+        found = probe(needles, stored, lower, upper, layout.key_columns, proven)
         if not found.total:
             return
         hit = np.flatnonzero(found.count)
+        self._ledger.comparisons += found.total
         self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
-        for needle, other in self._chunks.portions(found, layout.key_columns):
+        for needle, other in self._chunks.portions(found, layout.key_columns, condition):
             self._ledger.matches += len(needle)
             yield from self._chunks.add(self._pair(side, found, needle, other))
 
@@ -211,11 +218,4 @@ class _Execution:
         runs = [run for run in (live(run, keep_from_us) for run in runs) if len(run)]
         if not runs:
             return None
-        layout = self._task.layout
-        return sort_run(
-            np.concatenate([run.hashes for run in runs]),
-            np.concatenate([run.times for run in runs]),
-            concatenate([run.rows for run in runs]),
-            layout.key_columns,
-            hash_is_key=layout.hash_is_key,
-        )
+        return merged(runs, self._task.layout.key_columns, self._task.layout.hash_is_key)
