@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray, order_by_hash_and_time
 from skewless.kernels.pieces import ARRAY_BYTES, schema_for
 
-
 RowNumbers = npt.NDArray[np.int32]
 
 

@@ -1,6 +1,7 @@
 """Sets of items, compared by merging the sorted hashes of their items."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from skewless.kernels.runs import equal_keys
 Mask = npt.NDArray[np.bool_]
 ItemHashes = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
+_Part = TypeVar("_Part")
+_Offsets = npt.NDArray[np.integer]
+_PairsOfHashes = tuple[_Offsets, ItemHashes, IndexArray, _Offsets, ItemHashes, IndexArray]
 # Where one set is so many times as large as the other, its hashes are searched, not walked through.
 _GALLOP = 16
 
@@ -102,8 +106,7 @@ class SetPairs:
         items may have one hash: then a negative term may be of two items that are not the same.
         """
         product, most = np.empty(len(self)), np.empty(len(self))
-        weights = (self.left.weights, self.right.weights)
-        assert weights[0] is not None and weights[1] is not None, "these sets have weights"
+        weights = _there(self.left.weights), _there(self.right.weights)
         _products(*self._hashes(), *weights, *_least(first), product, most)
         return product, most
 
@@ -114,9 +117,8 @@ class SetPairs:
         upto = np.cumsum(counts)
         left, right = np.empty(counts.sum(), np.int64), np.empty(counts.sum(), np.int64)
         _fill_common(*self._hashes(), left, right)
-        items = [s.items for s in (self.left, self.right)]
-        assert items[0] is not None and items[1] is not None, "these sets know their items"
-        same = equal_keys([items[0].take(pa.array(left))], [items[1].take(pa.array(right))])
+        a, b = _there(self.left.items), _there(self.right.items)
+        same = equal_keys([a.take(pa.array(left))], [b.take(pa.array(right))])
         if same.all():
             return np.ones(len(self), np.bool_)
         wrong = np.concatenate([[0], np.cumsum(~same)])
@@ -126,8 +128,7 @@ class SetPairs:
     def by_identity(self) -> "SetPairs":
         """The same pairs with numbers in place of hashes: equal number, equal item."""
         sides = [_gathered(s, r) for s, r in self._sides()]
-        items = [s.items for s in sides]
-        assert items[0] is not None and items[1] is not None, "these sets know their items"
+        items = [_there(s.items) for s in sides]
         kind = items[0].type
         both = pa.concat_arrays([items[0], items[1].cast(kind)])
         if pa.types.is_floating(kind):
@@ -144,12 +145,11 @@ class SetPairs:
     def _sides(self) -> tuple[tuple[ItemSets, IndexArray], ...]:
         return (self.left, self.left_rows), (self.right, self.right_rows)
 
-    def _hashes(self) -> tuple[npt.NDArray[np.integer], ...]:
+    def _hashes(self) -> "_PairsOfHashes":
+        """As the kernels take them: offsets, hashes and rows of the left, then of the right."""
         left, right = self.left, self.right
-        return (
-            *(left.offsets, left.hashes, self.left_rows),
-            *(right.offsets, right.hashes, self.right_rows),
-        )
+        rows = self.left_rows, self.right_rows
+        return left.offsets, left.hashes, rows[0], right.offsets, right.hashes, rows[1]
 
 
 def added_up(sets: ItemSets) -> ItemSets | None:
@@ -157,16 +157,15 @@ def added_up(sets: ItemSets) -> ItemSets | None:
 
     None where that is so already.
     """
-    assert sets.weights is not None, "these sets have weights"
     owner = sets.owners
     begin, end = int(sets.offsets[0]), int(sets.offsets[-1])
-    hashes, weights = sets.hashes[begin:end], sets.weights[begin:end]
+    hashes, weights = sets.hashes[begin:end], _there(sets.weights)[begin:end]
     again = np.zeros(len(hashes), np.bool_)
     again[1:] = (hashes[1:] == hashes[:-1]) & (owner[1:] == owner[:-1])
     if again.any() and sets.items is not None:
         at = np.flatnonzero(again)
-        items = [sets.items.take(pa.array(begin + at - n)) for n in (0, 1)]
-        again[at] = equal_keys([items[0]], [items[1]])
+        here, before = (sets.items.take(pa.array(begin + at - n)) for n in (0, 1))
+        again[at] = equal_keys([here], [before])
     if not again.any() and weights.all():
         return None
     heads = np.flatnonzero(~again)
@@ -176,6 +175,12 @@ def added_up(sets: ItemSets) -> ItemSets | None:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(sets.offsets.dtype)
     items = None if sets.items is None else sets.items.take(pa.array(begin + heads))
     return ItemSets(offsets, hashes[heads], total, items)
+
+
+def _there(part: _Part | None) -> _Part:
+    """A part of the sets that what is asked of them needs."""
+    assert part is not None, "sets have weights if these are compared, and items if hashes collide"
+    return part
 
 
 def _least(first: ItemHashes | None) -> tuple[ItemHashes, bool]:
@@ -188,9 +193,9 @@ def _gathered(sets: ItemSets, rows: IndexArray) -> ItemSets:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     owner = np.repeat(np.arange(len(rows)), sizes)
     place = sets.offsets[:-1].astype(np.int64)[rows][owner] + np.arange(len(owner)) - offsets[owner]
-    assert sets.items is not None, "these sets know their items"
     weights = None if sets.weights is None else sets.weights[place]
-    return ItemSets(offsets, sets.hashes[place], weights, sets.items.take(pa.array(place)))
+    items = _there(sets.items).take(pa.array(place))
+    return ItemSets(offsets, sets.hashes[place], weights, items)
 
 
 def _sorted_sets(sets: ItemSets, numbers: ItemHashes) -> ItemSets:

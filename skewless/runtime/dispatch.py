@@ -1,6 +1,6 @@
 """Brings both inputs into one stream of rows and sends every row to its instance, in Spark SQL."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -109,14 +109,14 @@ def _partition() -> int:
 
 def quoted(name: str) -> Column:
     """A column by its exact name, dots and all."""
-    return F.col(_quoted(name))
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 @dataclass(frozen=True)
 class SetKind:
     """A column of sets: arrays of items, maps from item to weight, or arrays of (item, weight)."""
 
-    name: str
+    column: str  # of the common stream
     entries: str  # SQL from `{}`, the column, to an array of items or of structs
     item: str  # SQL from `x`, an element of it, to the item
     weight: str | None  # and to its weight
@@ -128,41 +128,41 @@ class SetRows:
 
     left: SetKind
     right: SetKind
+    keys: tuple[str, ...]  # of the common stream; part of every hash
     compared_as: T.DataType  # the items
     indexed_for: int  # how many common items a pair has at least
     hash_is_item: bool
 
-    def columns(self, frame: DataFrame, side: SideColumns, sets: SetKind) -> DataFrame:
+    def added(self, frame: DataFrame, sets: SetKind) -> DataFrame:
         """The rows of a side with their items, postings and spread value in columns of their own.
 
         One column after the other: within one expression each would be computed wherever it is
         used.
         """
-        keys = [_compared_sql(key) for key in side.keys]
-        given = frame.columns
-        told = frame.selectExpr("*", f"{self._items(sets, keys)} AS {ITEMS}")
+        told = frame.selectExpr("*", f"{self._items(sets)} AS {ITEMS}")
         hashes = ITEMS if self._is_plain(sets) else f"{ITEMS}.{ITEM_HASH}"
         count = f"size({ITEMS}) - {self.indexed_for - 1}"
         # A row that can match nothing has no posting, and burdens no single instance.
-        usable = " AND ".join([f"{count} > 0", *(f"{key} IS NOT NULL" for key in keys)])
+        usable = " AND ".join([f"{count} > 0", *(f"{key} IS NOT NULL" for key in self.keys)])
+        some = f"slice({hashes}, 1, {count})"
         none = "CAST(array() AS ARRAY<BIGINT>)"
-        told = told.selectExpr("*", f"IF({usable}, slice({hashes}, 1, {count}), {none}) AS {POSTINGS}")
-        spread = [f"`{c}`" for c in routing.hashable_columns(frame.schema) if c in given]
-        return told.selectExpr("*", f"xxhash64({', '.join([*spread, ITEMS])}) AS {HASH}")
+        told = told.selectExpr("*", f"IF({usable}, {some}, {none}) AS {POSTINGS}")
+        spread = (*routing.hashable_columns(frame.schema), ITEMS)
+        return told.selectExpr("*", f"xxhash64({', '.join(spread)}) AS {HASH}")
 
     def _is_plain(self, sets: SetKind) -> bool:
         return sets.weight is None and self.hash_is_item
 
-    def _items(self, sets: SetKind, keys: Sequence[str]) -> str:
+    def _items(self, sets: SetKind) -> str:
         kind = self.compared_as.simpleString()
         item = f"CAST({sets.item} AS {kind})"
-        entries = sets.entries.format(_quoted(sets.name))
+        entries = sets.entries.format(sets.column)
         if sets.weight is None:
             entries = f"array_distinct(CAST(array_compact({entries}) AS ARRAY<{kind}>))"
         else:
             worth = f"{sets.item} IS NOT NULL AND {sets.weight} <> 0"
             entries = f"filter({entries}, x -> {worth})"
-        hashed = f"xxhash64({', '.join([*keys, item])})"
+        hashed = f"xxhash64({', '.join([*self.keys, item])})"
         if self._is_plain(sets):
             return f"sort_array(transform({entries}, x -> {hashed}))"
         fields = f"'{ITEM_HASH}', {hashed}"
@@ -187,15 +187,13 @@ class JoinRows:
     sets: SetRows | None = None
 
     def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
-        added: tuple[str, ...] = ()
-        if self.sets is not None:
-            left = self.sets.columns(left, self.left, self.sets.left)
-            right = self.sets.columns(right, self.right, self.sets.right)
-            added = (HASH, ITEMS, POSTINGS)
         sides = [
-            frame.select(*_common_columns(columns, self.slot_types, self.with_hash), *added)
+            frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
             for frame, columns in ((left, self.left), (right, self.right))
         ]
+        if self.sets is not None:
+            kinds = (self.sets.left, self.sets.right)
+            sides = [self.sets.added(f, kind) for f, kind in zip(sides, kinds, strict=True)]
         return sides[0].union(sides[1])
 
 
@@ -254,17 +252,6 @@ def _common_columns(
         *(key.alias(key_name(i)) for i, key in enumerate(keys)),
         *(slot.alias(slot_name(i)) for i, slot in enumerate(slots)),
     ]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _compared_sql(key: KeyColumn) -> str:
-    column = _quoted(key.name)
-    if key.kind == key.compared_as:
-        return column
-    return f"CAST({column} AS {key.compared_as.simpleString()})"
 
 
 def _compared(key: KeyColumn) -> Column:

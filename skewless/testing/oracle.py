@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
-from skewless.operators.join.match import InnerProduct, Match, Overlap, columns_of
+from skewless.operators.join.match import Match, Overlap, columns_of
 from skewless.state.watermark import Delays
 
 Batch = tuple[pa.Table, pa.Table]
@@ -91,6 +91,7 @@ def matches(match: Match, left: Mapping[Any, float], right: Mapping[Any, float])
 
     >>> matches(Overlap("s", 2), {"a": 1, "b": 1}, {"b": 1, "c": 1})
     False
+    >>> from skewless.operators.join.match import InnerProduct
     >>> matches(InnerProduct("s", 2), {"a": 1, "b": 2}, {"b": 1, "c": 1})
     True
     """

@@ -25,8 +25,7 @@ class Overlap:
 
     def __post_init__(self) -> None:
         _check_column(self.column)
-        whole = isinstance(self.at_least, Integral) and not isinstance(self.at_least, bool)
-        if not whole or self.at_least < 1:
+        if not _is_number(self.at_least, Integral) or self.at_least < 1:
             raise bad_argument("at_least", self.at_least, "a whole number of at least 1")
 
 
@@ -47,8 +46,7 @@ class InnerProduct:
 
     def __post_init__(self) -> None:
         _check_column(self.column)
-        number = isinstance(self.at_least, Real) and not isinstance(self.at_least, bool)
-        if not number or not 0 < self.at_least < math.inf:
+        if not _is_number(self.at_least, Real) or not 0 < self.at_least < math.inf:
             raise bad_argument("at_least", self.at_least, "a number above 0")
 
 
@@ -66,6 +64,10 @@ def condition_of(match: Match, keys: tuple[str, ...], *, hash_is_item: bool) -> 
     """What the tasks check; `keys` have to be equal, too."""
     least = float(match.at_least) if match.is_weighted else int(match.at_least)
     return SetCondition(SETS, least, match.is_weighted, keys, hash_is_item)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _check_column(column: Any) -> None:

@@ -1,4 +1,4 @@
-"""Set joins without Spark, against plain Python: whatever the sets, routes, hashes and kills are."""
+"""Joins by sets without Spark, against Python: whatever the sets, routes, hashes, kills are."""
 
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -203,7 +203,10 @@ def skewed_batches(count: int, rows: int, seed: int = 3) -> list[tuple[pa.Table,
             times = [EPOCH + timedelta(seconds=int(s)) for s in seconds]
             columns = [["x"] * rows, times, items, range(rows)]
             sides.append(
-                pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+                pa.table(
+                    [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)],
+                    schema=schema,
+                )
             )
         made.append((sides[0], sides[1]))
     return made
@@ -255,9 +258,7 @@ def test_sets_of_ten_thousand_items_travel_once_to_an_instance(tmp_path) -> None
     left = [large, list(range(9_990, 10_100)), [5]]
     right = [large[::-1], [9_995, 9_996, 9_997, 20_000], [5, 6, 7], []]
     tables = [
-        pa.table(
-            [["x"] * len(s), [EPOCH] * len(s), s, list(range(len(s)))], schema=schema
-        )
+        pa.table([["x"] * len(s), [EPOCH] * len(s), s, list(range(len(s)))], schema=schema)
         for s, schema in zip((left, right), schemas("numbers"), strict=True)
     ]
     case = ("numbers", sk.Overlap("items", 3), [(tables[0], tables[1])])
@@ -299,9 +300,7 @@ def test_null_sets_are_counted_as_null_keys_and_late_rows_once(tmp_path) -> None
     for second in (60, 5):
         at = [EPOCH + timedelta(seconds=second)] * 3
         rows = [None, wide, []]
-        batches.append(
-            tuple(pa.table([["x"] * 3, at, rows, [1, 2, 3]], schema=s) for s in schema)
-        )
+        batches.append(tuple(pa.table([["x"] * 3, at, rows, [1, 2, 3]], schema=s) for s in schema))
     case = ("texts", sk.Overlap("items", 2), batches)
     joined = run(tmp_path, case, (0, 0), (0, 0), policy=sk.Hash(5))
     first, second = (p["operators"][0] for p in joined.progress)
