@@ -125,8 +125,10 @@ def match_of(name: str) -> Any:
     return (sk.InnerProduct if isinstance(at_least, float) else sk.Overlap)(name, at_least)
 
 
-@pytest.mark.parametrize("on", [None, "k"], ids=["sets alone", "keys too"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "on"),
+    [*((name, None) for name in CASES), ("texts", "k"), ("longs", "k"), ("map", "k")],
+)
 def test_every_kind_of_set_equals_the_oracle(
     spark: SparkSession, tmp_path: Path, name: str, on: str | None
 ) -> None:
@@ -231,14 +233,18 @@ def test_progress_dead_letters_chains_and_the_fingerprint(
             balance=sk.Hash(2),
         )
 
-    query = replay.start(build)
+    query = replay.start(build, deadLetterPath=str(tmp_path / "dead"))
     query.awaitTermination()
-    sets, plain = query.lastProgress["skewless"]["operators"]
+    progress = [p["skewless"]["operators"] for p in query.recentProgress]
+    sets, plain = progress[-1]
     assert sets["name"] == "join by overlap of texts"
     assert sets["rows"] == {"left": 30, "right": 30}
     assert sets["comparisons"] > sets["matches"]
     assert plain["comparisons"] == plain["matches"] > 0
-    assert sets["nullKeys"]["left"] > 0
+    assert progress[0][0]["nullKeys"]["left"] > 0
+    letters = spark.read.parquet(str(tmp_path / "dead")).where("operator = 0").collect()
+    assert len(letters) == sum(sum(p[0]["late"].values()) for p in progress) > 0
+    assert len({(r["input"], r["a"], r["b"]) for r in letters}) == len(letters), "each once"
     left, right = replay.inputs()
     other = build(left, right, at_least=3).writeStream.format("noop")
     with pytest.raises(sk.SkewlessError, match="checkpoint"):
