@@ -194,7 +194,7 @@ def test_rows_with_several_postings_are_stored_once_and_mapped(storage: Storage)
     assert pa.total_allocated_bytes() == before
     for part in ("hashes", "times", "at"):
         np.testing.assert_array_equal(getattr(opened, part), getattr(run, part))
-        assert getattr(opened, part).ctypes.data % 64 == 0
+        assert getattr(opened, part).ctypes.data % 8 == 0
     assert opened.rows.to_pylist() == run.rows.to_pylist() == rows[1:]
     again = Segment.from_json(json.loads(json.dumps(described.to_json())))
     assert again == described

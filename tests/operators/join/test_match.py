@@ -11,13 +11,13 @@ from skewless.operators.join.match import columns_of, condition_of
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "two", None, float("nan")])
 def test_an_overlap_is_a_whole_number_of_items(wrong: Any) -> None:
-    with pytest.raises(sk.SkewlessError, match="at_least: got .*; takes a whole number of at"):
+    with pytest.raises(sk.SkewlessError, match=r"at_least: got .*; takes a whole number of at"):
         sk.Overlap("items", wrong)
 
 
 @pytest.mark.parametrize("wrong", [0, -0.5, float("nan"), float("inf"), True, "0.5", None])
 def test_an_inner_product_is_above_0(wrong: Any) -> None:
-    with pytest.raises(sk.SkewlessError, match="at_least: got .*; takes a number above 0"):
+    with pytest.raises(sk.SkewlessError, match=r"at_least: got .*; takes a number above 0"):
         sk.InnerProduct("items", wrong)
 
 
