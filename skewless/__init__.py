@@ -7,6 +7,7 @@ from skewless.errors import LateRowsWarning, PerBatchWarning, SkewlessError, Sta
 
 if TYPE_CHECKING:
     from skewless.operators.join.call import join
+    from skewless.operators.join.match import InnerProduct, Overlap
     from skewless.operators.keyed.call import keyed
     from skewless.operators.keyed.process import Agg, Count, SelfJoin
     from skewless.operators.keyed.windows import SessionWindow
@@ -40,6 +41,7 @@ __all__ = [
     "Count",
     "FastJoin",
     "Hash",
+    "InnerProduct",
     "JoinMatrix",
     "LateRowsWarning",
     "LeastWork",
@@ -47,6 +49,7 @@ __all__ = [
     "MinMig",
     "MinTable",
     "Mixed",
+    "Overlap",
     "PerBatchWarning",
     "Policy",
     "Posg",
@@ -74,12 +77,14 @@ _HOMES = {
     "Count": "skewless.operators.keyed.process",
     "FastJoin": "skewless.planning.fastjoin",
     "Hash": "skewless.planning.hash",
+    "InnerProduct": "skewless.operators.join.match",
     "JoinMatrix": "skewless.planning.joinmatrix",
     "LeastWork": "skewless.planning.leastwork",
     "LsStream": "skewless.planning.lsstream",
     "MinMig": "skewless.planning.minmig",
     "MinTable": "skewless.planning.mintable",
     "Mixed": "skewless.planning.mixed",
+    "Overlap": "skewless.operators.join.match",
     "PKG": "skewless.planning.pkg",
     "Policy": "skewless.planning.policy",
     "Posg": "skewless.planning.posg",

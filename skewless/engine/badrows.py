@@ -19,6 +19,7 @@ _SHOWN = 200
 
 
 BAD_TIME = "its event time is null, or too far from 1970"
+BAD_WEIGHT = "its set has a weight that is NaN or infinite"
 
 
 class BadRowError(SkewlessError):
@@ -39,11 +40,16 @@ def times_and_bad(column: pa.Array) -> tuple[TimeArray, Mask | None]:
 
 
 def bad_time(what: str, rows: pa.RecordBatch, bad: Mask) -> BadRowError:
+    """The error of rows with a bad event time."""
+    return bad_row(what, BAD_TIME, rows, bad)
+
+
+def bad_row(what: str, why: str, rows: pa.RecordBatch, bad: Mask) -> BadRowError:
     """The error that shows the first of the bad rows; `rows` by the names that a user knows."""
     at = int(np.flatnonzero(bad)[0])
     row = {name: shown_value(rows.column(name)[at]) for name in rows.schema.names}
     return BadRowError(
-        f"bad row: {what} has a row whose event time is null, or too far from 1970: {row} "
+        f"bad row: {what} has a row whose {why.removeprefix('its ')}: {row} "
         f"(such rows in this task: {int(bad.sum())}). Fix the input, or start with "
         '.option("badRows", "drop")'
     )
@@ -60,4 +66,6 @@ def shown_value(value: pa.Scalar) -> Any:
     if isinstance(plain, str | bytes) and len(plain) > _SHOWN:
         rest = len(plain) - _SHOWN
         return f"{plain[:_SHOWN]!r}… and {rest:,} more"
+    if isinstance(plain, list | dict) and len(text := repr(plain)) > _SHOWN:
+        return f"{text[:_SHOWN]}… and {len(text) - _SHOWN:,} more"
     return plain

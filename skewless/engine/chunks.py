@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from skewless.kernels.conditions import Condition
 from skewless.kernels.equijoin import Probe
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.pieces import ARRAY_BYTES, cuts, pieces
@@ -28,6 +30,13 @@ def bounded(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
     return pieces(batch, limits.chunk_bytes, limits.chunk_rows)
 
 
+class Watch(Protocol):
+    """Sees the pairs of postings that a probe has compared, and those that match."""
+
+    def compared(self, needle: IndexArray, stored: IndexArray) -> None: ...
+    def matched(self, needle: IndexArray, stored: IndexArray) -> None: ...
+
+
 class Chunks:
     """Joins small batches of pairs into larger ones and keeps large ones bounded."""
 
@@ -39,19 +48,30 @@ class Chunks:
         self._schema: pa.Schema | None = None
 
     def portions(
-        self, found: Probe, keys: Sequence[str]
+        self,
+        found: Probe,
+        keys: Sequence[str],
+        condition: Condition | None = None,
+        watch: Watch | None = None,
     ) -> Iterator[tuple[IndexArray, IndexArray]]:
-        """The pairs of a probe, (needle indices, stored indices), as many as may exist at once.
+        """The pairs of a probe as row numbers, (needle, stored), as many as may exist at once.
 
+        With a condition the pairs of the probe are candidates, and those that fulfil it are given.
         Mean widths say how many pairs that is, and rows of one size need no more. Where a column
         has values of any size, one huge value of a hot key can be in every pair of a portion: its
         true bytes are added up, and a portion far above the limit is cut.
         """
+        if condition is not None:
+            yield from self._qualifying(found, keys, condition, watch)
+            return
         limit = self._limits.chunk_bytes
         width = found.needles.row_bytes + found.stored.row_bytes
         at_once = int(max(1, min(self._limits.chunk_rows, limit / width)))
         sides = [varying_columns(run.rows) for run in (found.needles, found.stored)]
         for needle, stored in found.pairs(keys, at_once):
+            if watch is not None:
+                watch.compared(needle, stored)
+                watch.matched(needle, stored)
             # Rows around the mean are not cut: twice the limit passes.
             if not any(sides) or _bytes_of_pairs(sides, needle, stored) <= 2 * limit:
                 yield needle, stored
@@ -59,6 +79,26 @@ class Chunks:
             upto = np.cumsum(bytes_at(sides[0], needle) + bytes_at(sides[1], stored))
             for begin, end in cuts(upto, limit):
                 yield needle[begin:end], stored[begin:end]
+
+    def _qualifying(
+        self, found: Probe, keys: Sequence[str], condition: Condition, watch: Watch | None
+    ) -> Iterator[tuple[IndexArray, IndexArray]]:
+        """The pairs that fulfil a condition: a candidate is two numbers, whatever its rows are."""
+        limit = self._limits.chunk_bytes
+        needles, stored = found.needles, found.stored
+        for needle, other in found.pairs(keys, self._limits.chunk_rows):
+            chosen = condition.qualifying(needles, stored, needle, other)
+            if watch is not None:
+                watch.compared(needle, other)
+                watch.matched(needle[chosen], other[chosen])
+            left, right = needles.rows_of(needle[chosen]), stored.rows_of(other[chosen])
+            if not len(left):
+                continue
+            upto = np.cumsum(
+                bytes_at(needles.rows.columns, left) + bytes_at(stored.rows.columns, right)
+            )
+            for begin, end in cuts(upto, limit):
+                yield left[begin:end], right[begin:end]
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if not batch.num_rows:

@@ -2,6 +2,12 @@
 
 # Column names between dispatch and task. Short: they are part of every Arrow batch.
 SIDE, HASH, TIME = "s", "h", "t"
+# Only where rows are joined by sets: the hashes of a row's items, rising as signed numbers, each
+# with the item's weight and with the item itself where these are needed; and, on the way to the
+# instances only, the hashes under which the row is looked up.
+ITEMS, POSTINGS = "e", "q"
+# The fields of an item where it is more than its hash.
+ITEM_HASH, ITEM, WEIGHT = "h", "i", "w"
 # Only where a task cannot tell by its number which instance it is.
 INSTANCE = "i"
 # Values of the side column. A replica is a row of this batch that is at home on another instance:

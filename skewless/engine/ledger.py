@@ -5,8 +5,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import Taken
@@ -150,8 +148,4 @@ def live(run: SortedRun, keep_from_us: int | None) -> SortedRun:
 
 
 def kept(run: SortedRun, mask: Mask) -> SortedRun:
-    if mask.all():
-        return run
-    return SortedRun(
-        run.hashes[mask], run.times[mask], run.rows.filter(pa.array(mask)), run.mixed_keys
-    )
+    return run.kept(mask)

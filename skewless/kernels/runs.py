@@ -1,4 +1,4 @@
-"""Sorted runs: rows of one side in (hash, time) order, in memory or mapped from a segment."""
+"""Sorted runs: rows of one side by (hash, time), in memory or mapped from a segment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,16 @@ import pyarrow.compute as pc
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray, order_by_hash_and_time
 from skewless.kernels.pieces import ARRAY_BYTES, schema_for
 
+RowNumbers = npt.NDArray[np.int32]
+
 
 @dataclass(frozen=True)
 class SortedRun:
-    """Rows sorted by (hash, time).
+    """Rows sorted by (hash, time), or an inverted index over rows in any order.
+
+    An index has a posting (hash, time, row number) for every item under which a row is found; its
+    postings are sorted by (hash, time), and `at` has their row numbers. Without `at` every row is
+    its own posting: rows have one key, and stand in the order of their hashes.
 
     `mixed_keys` says that some hash stands for more than one key, so that keys must be compared
     pair by pair. A 64-bit hash makes that rare; correctness does not rest on it.
@@ -24,14 +30,30 @@ class SortedRun:
     times: TimeArray
     rows: pa.RecordBatch
     mixed_keys: bool
+    at: RowNumbers | None = None
 
     def __len__(self) -> int:
+        """How many postings there are."""
         return len(self.hashes)
 
     @property
     def row_bytes(self) -> float:
         """Mean bytes of a row, for sizing output chunks."""
-        return float(self.rows.get_total_buffer_size()) / max(1, len(self))
+        return float(self.rows.get_total_buffer_size()) / max(1, self.rows.num_rows)
+
+    def rows_of(self, postings: IndexArray) -> IndexArray:
+        """The row numbers of some postings."""
+        return postings if self.at is None else self.at[postings].astype(np.int64)
+
+    def kept(self, mask: npt.NDArray[np.bool_]) -> "SortedRun":
+        """Some of the postings, and the rows that have any of them."""
+        if mask.all():
+            return self
+        hashes, times = self.hashes[mask], self.times[mask]
+        if self.at is None:
+            return SortedRun(hashes, times, self.rows.filter(pa.array(mask)), self.mixed_keys)
+        rows, at = _with_postings(self.rows, self.at[mask])
+        return SortedRun(hashes, times, rows, self.mixed_keys, at)
 
 
 def sort_run(
@@ -55,6 +77,48 @@ def sort_run(
     sorted_hashes = hashes[order]
     mixed = not hash_is_key and _has_mixed_keys(sorted_hashes, [taken.column(k) for k in keys])
     return SortedRun(sorted_hashes, times[order], taken, mixed)
+
+
+def index_rows(
+    hashes: HashArray, times: TimeArray, rows: pa.RecordBatch, at: npt.NDArray[np.integer]
+) -> SortedRun:
+    """The inverted index of the rows that have postings: hash, time and row number of each.
+
+    >>> rows = pa.record_batch({"v": ["a", "b", "c"]})
+    >>> run = index_rows(np.array([9, 3, 4], np.uint64), np.zeros(3, np.int64), rows, np.arange(3))
+    >>> run.hashes.tolist(), run.at.tolist()
+    ([3, 4, 9], [1, 2, 0])
+    """
+    order = order_by_hash_and_time(hashes, times)
+    rows, at = _with_postings(rows, at)
+    return SortedRun(hashes[order], times[order], rows, False, at[order])
+
+
+def _with_postings(
+    rows: pa.RecordBatch, at: npt.NDArray[np.integer]
+) -> tuple[pa.RecordBatch, RowNumbers]:
+    """The rows that have postings, and the row numbers of these among them."""
+    used = np.zeros(rows.num_rows, np.bool_)
+    used[at] = True
+    if used.all():
+        return rows, at.astype(np.int32, copy=False)
+    return rows.filter(pa.array(used)), (np.cumsum(used, dtype=np.int32) - 1)[at].astype(np.int32)
+
+
+def merged(runs: Sequence[SortedRun], keys: Sequence[str], hash_is_key: bool) -> SortedRun:
+    """Several runs as one; all of them are indexes, or none is."""
+    hashes = np.concatenate([run.hashes for run in runs])
+    times = np.concatenate([run.times for run in runs])
+    rows = concatenate([run.rows for run in runs])
+    at: list[npt.NDArray[np.int64]] = []
+    before = 0
+    for run in runs:
+        if run.at is not None:
+            at.append(run.at + np.int64(before))
+        before += run.rows.num_rows
+    if at:
+        return index_rows(hashes, times, rows, np.concatenate(at))
+    return sort_run(hashes, times, rows, keys, hash_is_key=hash_is_key)
 
 
 def equal_keys(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:

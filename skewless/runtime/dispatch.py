@@ -10,7 +10,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from skewless.engine.columns import CONTROL_CODE, HASH, INSTANCE, SIDE, TIME, key_name, slot_name
+from skewless.engine.columns import (
+    CONTROL_CODE,
+    HASH,
+    INSTANCE,
+    ITEM,
+    ITEM_HASH,
+    ITEMS,
+    POSTINGS,
+    SIDE,
+    TIME,
+    WEIGHT,
+    key_name,
+    slot_name,
+)
 from skewless.engine.leftovers import left_behind
 from skewless.errors import SkewlessError
 from skewless.routing.route import Route
@@ -100,6 +113,67 @@ def quoted(name: str) -> Column:
 
 
 @dataclass(frozen=True)
+class SetKind:
+    """A column of sets: arrays of items, maps from item to weight, or arrays of (item, weight)."""
+
+    column: str  # of the common stream
+    entries: str  # SQL from `{}`, the column, to an array of items or of structs
+    item: str  # SQL from `x`, an element of it, to the item
+    weight: str | None  # and to its weight
+
+
+@dataclass(frozen=True)
+class SetRows:
+    """Adds what a join by sets needs to the rows of both sides."""
+
+    left: SetKind
+    right: SetKind
+    keys: tuple[str, ...]  # of the common stream; part of every hash
+    compared_as: T.DataType  # the items
+    indexed_for: int  # how many common items a pair has at least
+    hash_is_item: bool
+
+    def added(self, frame: DataFrame, sets: SetKind) -> DataFrame:
+        """The rows of a side with their items, postings and spread value in columns of their own.
+
+        One column after the other: within one expression each would be computed wherever it is
+        used.
+        """
+        told = frame.selectExpr("*", f"{self._items(sets)} AS {ITEMS}")
+        hashes = ITEMS if self._is_plain(sets) else f"{ITEMS}.{ITEM_HASH}"
+        count = f"size({ITEMS}) - {self.indexed_for - 1}"
+        # A row that can match nothing has no posting, and burdens no single instance.
+        usable = " AND ".join([f"{count} > 0", *(f"{key} IS NOT NULL" for key in self.keys)])
+        some = f"slice({hashes}, 1, {count})"
+        none = "CAST(array() AS ARRAY<BIGINT>)"
+        told = told.selectExpr("*", f"IF({usable}, {some}, {none}) AS {POSTINGS}")
+        spread = (*routing.hashable_columns(frame.schema), ITEMS)
+        return told.selectExpr("*", f"xxhash64({', '.join(spread)}) AS {HASH}")
+
+    def _is_plain(self, sets: SetKind) -> bool:
+        return sets.weight is None and self.hash_is_item
+
+    def _items(self, sets: SetKind) -> str:
+        kind = self.compared_as.simpleString()
+        item = f"CAST({sets.item} AS {kind})"
+        entries = sets.entries.format(sets.column)
+        if sets.weight is None:
+            entries = f"array_distinct(CAST(array_compact({entries}) AS ARRAY<{kind}>))"
+        else:
+            worth = f"{sets.item} IS NOT NULL AND {sets.weight} <> 0"
+            entries = f"filter({entries}, x -> {worth})"
+        hashed = f"xxhash64({', '.join([*self.keys, item])})"
+        if self._is_plain(sets):
+            return f"sort_array(transform({entries}, x -> {hashed}))"
+        fields = f"'{ITEM_HASH}', {hashed}"
+        if not self.hash_is_item:
+            fields += f", '{ITEM}', {item}"
+        if sets.weight is not None:
+            fields += f", '{WEIGHT}', CAST({sets.weight} AS DOUBLE)"
+        return f"sort_array(transform({entries}, x -> named_struct({fields})))"
+
+
+@dataclass(frozen=True)
 class JoinRows:
     """Makes one frame of the rows of both sides.
 
@@ -110,12 +184,16 @@ class JoinRows:
     right: SideColumns
     slot_types: tuple[T.DataType, ...]
     with_hash: bool
+    sets: SetRows | None = None
 
     def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
         sides = [
             frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
             for frame, columns in ((left, self.left), (right, self.right))
         ]
+        if self.sets is not None:
+            kinds = (self.sets.left, self.sets.right)
+            sides = [self.sets.added(f, kind) for f, kind in zip(sides, kinds, strict=True)]
         return sides[0].union(sides[1])
 
 
@@ -204,6 +282,9 @@ def run_tasks(
         # Only the rows themselves say what they cost: the input partitions name their instances.
         arrow_udf: Any = F.arrow_udf  # its stubs know no function whose kind is told by annotations
         routed, instance = batch, arrow_udf(_Assigner(assign).instances, T.IntegerType())(HASH)
+    elif POSTINGS in batch.columns:
+        routed, named = routing.set_visits(batch, route)
+        instance = F.expr(named)
     else:
         routed, named = routing.visits(batch, route, spread_columns, replicates=replicates)
         instance = F.expr(named)

@@ -14,7 +14,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from skewless.engine.columns import HASH, INSTANCE, LEFT_CODE, REPLICA, SIDE, TIME, key_name
+from skewless.engine.columns import (
+    HASH,
+    INSTANCE,
+    LEFT_CODE,
+    POSTINGS,
+    REPLICA,
+    SIDE,
+    TIME,
+    key_name,
+)
 from skewless.routing.entries import Entry
 from skewless.routing.grid import GridRoute
 from skewless.routing.groups import GroupRoute
@@ -26,8 +35,10 @@ from skewless.routing.table import TableRoute
 from skewless.runtime.types import is_hashable
 
 # Columns on the way: a row's hash, the place of its key among the exceptions of a table (−1: it is
-# none), that of its home among the members of all of them, and its home.
+# none), that of its home among the members of all of them, and its home. Of a row with several
+# postings these are bound for each of them, and the row has a home of its own.
 _HASHED, _PLACE, _CELL, _HOME = "hashed", "place", "cell", "home"
+_POSTING, _FIRST, _ROW_HOME = "posting", "first", "row_home"
 _Key = Entry | Split
 _Starts = Callable[[_Key, int], list[int]]
 _R = TypeVar("_R", bound=Route)
@@ -68,6 +79,33 @@ def visits(
     sent = sent.selectExpr("*", f"explode({sql.targets()}) AS {INSTANCE}")
     marked = f"CAST({SIDE} + IF({INSTANCE} = {_HOME}, 0, {REPLICA}) AS TINYINT) AS {SIDE}"
     others = [c for c in batch.columns if c != SIDE]
+    return sent.selectExpr(marked, *others, INSTANCE), INSTANCE
+
+
+def set_visits(batch: DataFrame, route: Route) -> tuple[DataFrame, str]:
+    """Rows with several postings as they go to instances, to each of them once.
+
+    `skewless.routing.postings.row_visits` in SQL. The column of the postings ends here; HASH has a
+    deterministic, uniform hash of the row.
+    """
+    first = _sql_of(route, _FIRST).home(HASH)
+    anywhere = f"CAST({_scaled(HASH, route.instances)} AS INT)"
+    every = _sql_of(route, _POSTING)
+    if route.replicates:
+        visited = every.targets()
+        for step in reversed(list(every.steps(HASH))):
+            value, name = step.rsplit(" AS ", 1)
+            # Bound to a name, so that it is computed once for all of its uses.
+            visited = f"get(transform(array({value}), {name} -> {visited}), 0)"
+        visited = f"flatten(transform({POSTINGS}, {_POSTING} -> {visited}))"
+    else:
+        visited = f"transform({POSTINGS}, {_POSTING} -> {every.home(HASH)})"
+    sent = batch.selectExpr("*", f"get({POSTINGS}, 0) AS {_FIRST}")
+    sent = sent.selectExpr("*", f"IF({_FIRST} IS NULL, {anywhere}, {first}) AS {_ROW_HOME}")
+    visited = f"array_distinct(concat(array({_ROW_HOME}), {visited}))"
+    sent = sent.selectExpr("*", f"explode({visited}) AS {INSTANCE}")
+    marked = f"CAST({SIDE} + IF({INSTANCE} = {_ROW_HOME}, 0, {REPLICA}) AS TINYINT) AS {SIDE}"
+    others = [c for c in batch.columns if c not in (SIDE, POSTINGS)]
     return sent.selectExpr(marked, *others, INSTANCE), INSTANCE
 
 

@@ -120,6 +120,39 @@ def common_key_type(left: T.DataType, right: T.DataType) -> T.DataType | None:
     return left if left == right and isinstance(left, _OTHER_KEYS) else None
 
 
+def items_of(kind: T.DataType, *, weighted: bool) -> tuple[T.DataType, T.DataType | None] | None:
+    """The types of the items of a set and of their weights; None: it is not such a set.
+
+    Weighted sets are maps from item to number, or arrays of structs (item, number).
+    """
+    if not weighted:
+        return (kind.elementType, None) if isinstance(kind, T.ArrayType) else None
+    if isinstance(kind, T.MapType):
+        item, weight = kind.keyType, kind.valueType
+    elif isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
+        if len(kind.elementType.fields) != 2:
+            return None
+        item, weight = (f.dataType for f in kind.elementType.fields)
+    else:
+        return None
+    numeric = (*_INTEGRAL, *_FRACTIONAL, T.DecimalType)
+    return (item, weight) if isinstance(weight, numeric) else None
+
+
+def is_map(kind: T.DataType) -> bool:
+    return isinstance(kind, T.MapType)
+
+
+def entry_fields(kind: T.DataType) -> tuple[str, str] | None:
+    """The names of item and weight in an entry of a weighted set; None: items have no weights."""
+    if isinstance(kind, T.MapType):
+        return "key", "value"
+    element = kind.elementType if isinstance(kind, T.ArrayType) else None
+    if not isinstance(element, T.StructType):
+        return None
+    return element.names[0], element.names[1]
+
+
 def hashes_one_to_one(kinds: Sequence[T.DataType]) -> bool:
     """Whether xxhash64 maps these keys one to one, so that equal hashes prove equal keys.
 

@@ -1,4 +1,8 @@
-"""Segments: immutable Arrow files of one side's rows, sorted by (hash, time)."""
+"""Segments: immutable Arrow files of one side's rows, sorted by (hash, time).
+
+Where rows are found by several hashes, the file has two parts, Arrow streams both: the rows, and
+behind them the postings, sorted by (hash, time), each with the number of its row.
+"""
 
 import base64
 import zlib
@@ -15,6 +19,8 @@ from skewless.state.naming import SEGMENTS, folder_of, is_plain_name
 from skewless.state.storage import MissingFileError, StateError, Storage
 
 HASH_COLUMN = "h"
+_POSTING_TIME, _POSTING_ROW = "t", "at"
+_ALIGNED = 64
 # 64-byte aligned, uncompressed buffers: what can be mapped is used as it lies on the disk.
 _OPTIONS = pa.ipc.IpcWriteOptions(use_threads=False)
 # The times below which this share of the rows lie tells a few stray rows from the bulk.
@@ -44,6 +50,7 @@ class Segment:
     of_partitions: int  # how many there were when it was written
     mixed_keys: bool
     checksum: int  # CRC-32 of the file
+    index_offset: int = 0  # where the postings begin in the file; 0: rows are their own
 
     def __post_init__(self) -> None:
         # A record that names a file elsewhere must not make us read it.
@@ -81,13 +88,25 @@ def write_segment(
     partitions: int,
 ) -> Segment:
     """Writes a run that has rows as one file and describes it."""
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array(run.hashes), *run.rows.columns], names=[HASH_COLUMN, *run.rows.schema.names]
-    )
-
     memory = pa.BufferOutputStream()
-    with pa.ipc.new_file(memory, batch.schema, options=_OPTIONS) as file:
-        file.write_batch(batch)
+    index_offset = 0
+    if run.at is None:
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(run.hashes), *run.rows.columns], names=[HASH_COLUMN, *run.rows.schema.names]
+        )
+        with pa.ipc.new_file(memory, batch.schema, options=_OPTIONS) as file:
+            file.write_batch(batch)
+        size = batch.get_total_buffer_size()
+    else:
+        _append(memory, run.rows)
+        memory.write(b"\0" * (-memory.tell() % _ALIGNED))
+        index_offset = memory.tell()
+        postings = pa.RecordBatch.from_arrays(
+            [pa.array(part) for part in (run.hashes, run.times, run.at)],
+            names=[HASH_COLUMN, _POSTING_TIME, _POSTING_ROW],
+        )
+        _append(memory, postings)
+        size = run.rows.get_total_buffer_size() + postings.get_total_buffer_size()
     content = memory.getvalue()
     storage.write(f"{SEGMENTS}/{folder_of(name)}/{name}", lambda out: out.write(content))
     present = np.unique(partition_of(run.hashes, partitions))
@@ -99,8 +118,8 @@ def write_segment(
         level=level,
         first_batch=batches[0],
         last_batch=batches[1],
-        rows=len(run),
-        bytes=batch.get_total_buffer_size(),
+        rows=run.rows.num_rows,
+        bytes=size,
         min_time_us=int(run.times.min()),
         max_time_us=int(run.times.max()),
         bulk_time_us=int(np.partition(run.times, bulk)[bulk]),
@@ -108,7 +127,19 @@ def write_segment(
         of_partitions=partitions,
         mixed_keys=run.mixed_keys,
         checksum=zlib.crc32(content),
+        index_offset=index_offset,
     )
+
+
+def _append(memory: pa.BufferOutputStream, batch: pa.RecordBatch) -> None:
+    """One part of a file with two."""
+    with pa.ipc.new_stream(memory, batch.schema, options=_OPTIONS) as stream:
+        stream.write_batch(batch)
+
+
+def _part(content: pa.Buffer) -> pa.RecordBatch:
+    with pa.ipc.open_stream(content) as stream:
+        return stream.read_next_batch()
 
 
 def open_segment(storage: Storage, segment: Segment, time_column: str) -> SortedRun:
@@ -121,6 +152,15 @@ def open_segment(storage: Storage, segment: Segment, time_column: str) -> Sorted
             f"{storage.path(name)}: a segment of the last commit is missing; {_REMEDY}"
         ) from failure
     _check(storage, name, segment, content)
+    if segment.index_offset:
+        postings = _part(content.slice(segment.index_offset))
+        return SortedRun(
+            hashes=postings.column(HASH_COLUMN).to_numpy(),
+            times=postings.column(_POSTING_TIME).to_numpy(),
+            rows=_part(content.slice(0, segment.index_offset)),
+            mixed_keys=False,
+            at=postings.column(_POSTING_ROW).to_numpy(),
+        )
     with pa.ipc.open_file(content) as file:
         batch = file.get_batch(0)
     return SortedRun(

@@ -14,22 +14,30 @@ import pyarrow.compute as pc
 from skewless.engine.chunks import Limits
 from skewless.engine.columns import (
     HASH,
+    ITEM,
+    ITEM_HASH,
+    ITEMS,
     LEFT_CODE,
     REPLICA,
     RIGHT_CODE,
     SIDE,
     TIME,
+    WEIGHT,
     key_name,
     slot_name,
 )
 from skewless.engine.engine import Attempt, Engine
 from skewless.kernels.groups import without_negative_zero
+from skewless.kernels.pieces import one_array
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.layout import Layout, OutputColumn
+from skewless.operators.join.match import Match, columns_of, condition_of
 from skewless.operators.join.operator import JoinOperator
+from skewless.operators.join.postings import SETS
 from skewless.planning.hash import Hash
 from skewless.planning.policy import RoutingPolicy
-from skewless.routing.route import Route
+from skewless.routing.postings import row_visits
+from skewless.routing.route import Route, Visits
 from skewless.shedding.policy import Shed, Shedding
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
@@ -138,7 +146,10 @@ class LocalQuery(ABC, Generic[Input]):
 
 @dataclass
 class LocalJoin(LocalQuery[Batch]):
-    """Joins micro-batches of two tables whose key columns have the same names and types."""
+    """Joins micro-batches of two tables whose key columns have the same names and types.
+
+    With `match` by sets, too, or by sets alone; `hash_keys` then hashes the keys and an item.
+    """
 
     on: Sequence[str]
     time: tuple[str, str]
@@ -146,6 +157,7 @@ class LocalJoin(LocalQuery[Batch]):
     delays: Delays
     left_schema: pa.Schema
     right_schema: pa.Schema
+    match: Match | None = None
     shed: Shedding | None = None
 
     def _new_operator(self) -> JoinOperator:
@@ -179,6 +191,7 @@ class LocalJoin(LocalQuery[Batch]):
             output=tuple(output),
             hash_is_key=False,
             values=self._values(),
+            has_sets=self.match is not None,
             inputs={
                 side: (
                     *((key, key_name(i)) for i, key in enumerate(self.on)),
@@ -189,8 +202,18 @@ class LocalJoin(LocalQuery[Batch]):
             },
         )
         fingerprint = {"operator": "join", "on": list(self.on)}
+        condition = None
+        if self.match is not None:
+            condition = condition_of(self.match, layout.key_columns, hash_is_item=False)
         return JoinOperator(
-            layout, self.bounds, self.delays, self.policy, fingerprint, self.limits, self.shed
+            layout,
+            self.bounds,
+            self.delays,
+            self.policy,
+            fingerprint,
+            limits=self.limits,
+            condition=condition,
+            shedding=self.shed,
         )
 
     def _values(self) -> dict[str, str | None]:
@@ -222,19 +245,72 @@ class LocalJoin(LocalQuery[Batch]):
         """The rows of a side as they go to instances, replicas marked."""
         rows = self._normalise(side, table)
         hashes = rows.column(HASH).to_numpy().view(np.uint64)
-        spread = spread_hash(rows.drop_columns([HASH]))
-        visits = route.visits(side, hashes, spread)  # type: ignore[arg-type]
+        if self.match is None:
+            spread = spread_hash(rows.drop_columns([HASH]))
+            visits = route.visits(side, hashes, spread)  # type: ignore[arg-type]
+        else:
+            visits = self._set_visits(side, rows, route, hashes)
         code = LEFT_CODE if side == LEFT else RIGHT_CODE
         codes = np.where(visits.home, code, code + REPLICA).astype(np.int8)
         sent = rows.take(pa.array(visits.row)).set_column(0, SIDE, pa.array(codes))
         return sent, visits.instance
+
+    def _set_visits(
+        self, side: str, rows: pa.Table, route: Route, spread: npt.NDArray[np.uint64]
+    ) -> Visits:
+        """A row goes once to every instance that any of its postings goes to."""
+        sets = SETS.of(one_array(rows.column(ITEMS)))
+        owner, postings = sets.postings(self.operator.condition.indexed_for)
+        null = np.zeros(rows.num_rows, np.bool_)
+        for key in self.operator.layout.key_columns:
+            null |= pc.is_null(rows.column(key)).to_numpy()
+        owner, postings = owner[~null[owner]], postings[~null[owner]]
+        return row_visits(route, side, owner, postings, spread)  # type: ignore[arg-type]
+
+    def _items(self, table: pa.Table, column: str) -> pa.Array:
+        """The sets as they travel: per row its items by hash, each with its weight."""
+        assert self.match is not None, "rows are joined by sets"
+        kind = table.schema.field(column).type
+        is_map = pa.types.is_map(kind)
+        item_kind = kind.key_type if is_map else kind.value_type
+        if pa.types.is_struct(item_kind):
+            item_kind = item_kind.field(0).type
+        given = table.column(column).to_pylist()
+        flat: list[tuple[int, Any, float | None]] = []
+        for row, items in enumerate(given):
+            for entry in items or ():
+                item, weight = entry, None
+                if self.match.is_weighted:
+                    # A map has pairs, an array has structs.
+                    item, weight = entry if is_map else (entry or {"": None, " ": None}).values()
+                    if weight is None or weight == 0:
+                        continue
+                if item is not None:
+                    flat.append((row, item, weight))
+        if not self.match.is_weighted:
+            flat = list({(row, _same(item)): (row, item, None) for row, item, _ in flat}.values())
+        keys = table.select(list(self.on)).take(pa.array([row for row, _, _ in flat], pa.int64()))
+        items = pa.array([item for _, item, _ in flat], item_kind)
+        hashed = pa.table([*keys.columns, items], names=[*keys.column_names, ITEM])
+        hashes = self.hash_keys(hashed).astype(np.uint64).view(np.int64)
+        sets: list[list[dict[str, Any]] | None] = [None if g is None else [] for g in given]
+        for at in sorted(range(len(flat)), key=lambda n: (hashes[n], repr(_same(flat[n][1])))):
+            row, item, weight = flat[at]
+            of_row = sets[row]
+            assert of_row is not None, "null sets have no items"
+            of_row.append({ITEM_HASH: int(hashes[at]), ITEM: item, WEIGHT: weight})
+        weight_field = [(WEIGHT, pa.float64())] if self.match.is_weighted else []
+        struct = pa.struct([(ITEM_HASH, pa.int64()), (ITEM, item_kind), *weight_field])
+        return pa.array(sets, pa.list_(struct))
 
     def _normalise(self, side: str, table: pa.Table) -> pa.Table:
         keys = table.select(list(self.on))
         null = np.zeros(table.num_rows, np.bool_)
         for key in self.on:
             null |= pc.is_null(table.column(key)).to_numpy()
-        hashes = np.where(null, np.uint64(0), self.hash_keys(keys)).astype(np.uint64)
+        hashes = np.zeros(table.num_rows, np.uint64)
+        if self.match is None:
+            hashes = np.where(null, np.uint64(0), self.hash_keys(keys)).astype(np.uint64)
         time = self.time[0] if side == LEFT else self.time[1]
         code = LEFT_CODE if side == LEFT else RIGHT_CODE
         columns: dict[str, Any] = {
@@ -244,6 +320,9 @@ class LocalJoin(LocalQuery[Batch]):
         }
         for i, key in enumerate(self.on):
             columns[key_name(i)] = table.column(key)
+        if self.match is not None:
+            columns[HASH] = pa.array(spread_hash(table).view(np.int64))
+            columns[ITEMS] = self._items(table, columns_of(self.match)[side == RIGHT])
         for owner, schema in ((LEFT, self.left_schema), (RIGHT, self.right_schema)):
             for name, slot in self._slots[owner].items():
                 kind = schema.field(name).type
@@ -251,6 +330,11 @@ class LocalJoin(LocalQuery[Batch]):
                     table.column(name) if owner == side else pa.nulls(table.num_rows, kind)
                 )
         return pa.table(columns)
+
+
+def _same(item: Any) -> Any:
+    """A form that is equal for items that are: NaN is NaN, and −0.0 is 0.0."""
+    return ("NaN" if item != item else item + 0.0) if isinstance(item, float) else item
 
 
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What a join must give, computed the slow and obvious way by DuckDB."""
+"""What a join must give, computed the slow and obvious way by DuckDB, and sets by Python."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
+from skewless.operators.join.match import Match, Overlap, columns_of
 from skewless.state.watermark import Delays
 
 Batch = tuple[pa.Table, pa.Table]
@@ -23,12 +24,14 @@ def join_oracle(
     within: tuple[str | None, str | None],
     watermark: tuple[str | None, str | None] = ("0 seconds", "0 seconds"),
     columns: Mapping[str, str] | None = None,
+    match: Match | None = None,
 ) -> pa.Table:
     """The rows that the inner join of these micro-batches must give.
 
     `columns` maps output names to "l.name" or "r.name"; by default the result has the columns of
     `sk.join` for inputs whose names do not clash. Late rows are found batch by batch, as the
-    watermark moves; the rest is one SQL join over everything.
+    watermark moves; the rest is one SQL join over everything. With `match` the sets of every pair
+    that SQL finds are compared in Python.
     """
     try:
         import duckdb
@@ -42,14 +45,79 @@ def join_oracle(
         conditions.append(f"{gap} >= {parse_duration_us('within', lower)}")
     if upper is not None:
         conditions.append(f"{gap} <= {parse_duration_us('within', upper)}")
+    conditions.append("true")
     shown = columns or _columns(left, right, on)
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
+    if match is not None:
+        left, right = (t.append_column(_ROW, pa.array(range(len(t)))) for t in (left, right))
     connection.register("l", left)
     connection.register("r", right)
+    if match is not None:
+        pairs = connection.sql(
+            f"SELECT l.{_ROW}, r.{_ROW} FROM l JOIN r ON {' AND '.join(conditions)}"
+        ).fetchall()
+        found = _matching(left, right, pairs, match)
+        return pa.table(
+            {
+                name: (left if source.startswith("l.") else right)
+                .column(source[2:])
+                .take(pa.array([pair[source.startswith("r.")] for pair in found], pa.int64()))
+                for name, source in shown.items()
+            }
+        )
     query = f"SELECT {select} FROM l JOIN r ON {' AND '.join(conditions)}"
     return connection.sql(query).to_arrow_table()
+
+
+# The number of a row, in a column that no user has.
+_ROW = "skewless_row"
+
+
+def _matching(
+    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: Match
+) -> list[tuple[int, int]]:
+    """Those of the pairs whose sets match."""
+    sets = [
+        [_weights(value, match) for value in table.column(name).to_pylist()]
+        for table, name in zip((left, right), columns_of(match), strict=True)
+    ]
+    return [(a, b) for a, b in pairs if matches(match, sets[0][a], sets[1][b])]
+
+
+def matches(match: Match, left: Mapping[Any, float], right: Mapping[Any, float]) -> bool:
+    """Whether two sets, as weights by item, fulfil a condition.
+
+    >>> matches(Overlap("s", 2), {"a": 1, "b": 1}, {"b": 1, "c": 1})
+    False
+    >>> from skewless.operators.join.match import InnerProduct
+    >>> matches(InnerProduct("s", 2), {"a": 1, "b": 2}, {"b": 1, "c": 1})
+    True
+    """
+    common = left.keys() & right.keys()
+    if isinstance(match, Overlap):
+        return len(common) >= match.at_least
+    return bool(common) and sum(left[i] * right[i] for i in common) >= match.at_least
+
+
+def _weights(value: Any, match: Match) -> dict[Any, float]:
+    """A set as the weights of its items; null items and weights do not count."""
+    found: dict[Any, float] = {}
+    for entry in value or ():
+        item, weight = (entry, 1) if isinstance(match, Overlap) else _entry(entry)
+        if item is not None and weight is not None:
+            item = _plain(item)
+            found[item] = found.get(item, 0) + weight
+    return found
+
+
+def _entry(entry: Any) -> tuple[Any, Any]:
+    """Item and weight, of a map's pair or of an array's struct."""
+    if entry is None:
+        return None, None
+    item, weight = entry.values() if isinstance(entry, dict) else entry
+    return item, weight
 
 
 def _columns(left: pa.Table, right: pa.Table, on: Sequence[tuple[str, str]]) -> dict[str, str]:

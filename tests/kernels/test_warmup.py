@@ -1,15 +1,19 @@
 """The warm-up compiles every function the tasks use, so that no batch waits for a compiler."""
 
 import numpy as np
+import pyarrow as pa
 
-from skewless.kernels import intervals, ordering
+from skewless.kernels import intervals, ordering, sets
 from skewless.kernels.intervals import Pairs, ranges_within
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.warmup import compile_kernels
 
 
 def signatures() -> int:
-    compiled = (ordering._sort_ties, intervals._ranges, intervals._fill)
+    compiled = (
+        *(ordering._sort_ties, intervals._ranges, intervals._fill),
+        *(sets._overlapping, sets._products, sets._count_common, sets._fill_common),
+    )
     return sum(len(function.signatures) for function in compiled)
 
 
@@ -26,4 +30,7 @@ def test_a_batch_after_the_warm_up_compiles_nothing() -> None:
         pairs = Pairs(start, count, total)
         pairs.take(1)
         pairs.take(1)
+    column = pa.array([[1, 2], [2]], pa.list_(pa.int64()))
+    plain = sets.ItemSets.of(column, "h", "w", "i")
+    sets.SetPairs(plain, np.arange(2), plain, np.arange(2)).overlapping(1, np.array([1, 2]))
     assert signatures() == compiled

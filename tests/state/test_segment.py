@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.kernels.runs import SortedRun, sort_run
+from skewless.kernels.runs import SortedRun, index_rows, sort_run
 from skewless.routing.partitions import packed, partition_of
 from skewless.state.segment import Segment, open_segment, times_us, write_segment
 from skewless.state.storage import StateError, Storage
@@ -169,6 +169,42 @@ def test_garbage_is_corrupt(storage: Storage, content: bytes) -> None:
 @pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
 def test_one_flipped_bit_is_corrupt(storage: Storage, place: float) -> None:
     described = written(storage, run_of([ROW] * 50))
+    content = bytearray(storage.read_bytes("segments/a.arrow/a.arrow"))
+    content[int(place * len(content))] ^= 1
+    storage.write_bytes("segments/a.arrow/a.arrow", bytes(content))
+    assert "its checksum is wrong" in failure_of(storage, described)
+
+
+def index_of(rows: list[dict[str, Any]], postings: list[tuple[int, int]]) -> SortedRun:
+    batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
+    hashes = np.array([h for h, _ in postings], np.uint64)
+    at = np.array([row for _, row in postings], np.int64)
+    return index_rows(hashes, times_us(batch.column("t"))[at], batch, at)
+
+
+def test_rows_with_several_postings_are_stored_once_and_mapped(storage: Storage) -> None:
+    rows = [{**ROW, "k": str(n)} for n in range(300)]
+    run = index_of(rows, [(h, n) for n in range(1, 300) for h in (2**63 + n, n % 7, 2**40)])
+    described = written(storage, run)
+    assert (described.rows, len(run)) == (299, 897)
+    assert described.meets(frozenset({8}), 16)
+    assert not described.meets(frozenset({5}), 16)
+    before = pa.total_allocated_bytes()
+    opened = open_segment(storage, described, "t")
+    assert pa.total_allocated_bytes() == before
+    for part in ("hashes", "times", "at"):
+        np.testing.assert_array_equal(getattr(opened, part), getattr(run, part))
+        assert getattr(opened, part).ctypes.data % 8 == 0
+    assert opened.rows.to_pylist() == run.rows.to_pylist() == rows[1:]
+    again = Segment.from_json(json.loads(json.dumps(described.to_json())))
+    assert again == described
+
+
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9, 0.99])
+def test_a_flipped_bit_of_a_posting_is_corrupt(storage: Storage, place: float) -> None:
+    described = written(
+        storage, index_of([ROW] * 50, [(h, n) for n in range(50) for h in range(9)])
+    )
     content = bytearray(storage.read_bytes("segments/a.arrow/a.arrow"))
     content[int(place * len(content))] ^= 1
     storage.write_bytes("segments/a.arrow/a.arrow", bytes(content))

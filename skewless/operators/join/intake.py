@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.engine.badrows import BAD_TIME, bad_time, times_and_bad
-from skewless.engine.columns import HASH, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, TIME
+from skewless.engine.badrows import BAD_TIME, BAD_WEIGHT, bad_row, times_and_bad
+from skewless.engine.columns import HASH, ITEMS, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import Taken
 from skewless.engine.moments import shown_time
@@ -15,6 +15,8 @@ from skewless.kernels.hashing import xxhash64
 from skewless.kernels.runs import SortedRun, sort_run
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, late_until_us, merged_max
 from skewless.operators.join.layout import Layout
+from skewless.operators.join.postings import Postings
+from skewless.routing.route import Side
 from skewless.state.watermark import Delays
 
 OTHER = {LEFT: RIGHT, RIGHT: LEFT}
@@ -46,12 +48,14 @@ class Intake:
         dropped: Dropped,
         *,
         drop_bad_rows: bool,
+        postings: Postings | None = None,
     ) -> None:
         self._layout = layout
         self._delays = delays
         self._watermark_us = watermark_us
         self._dropped = dropped
         self._drop_bad_rows = drop_bad_rows
+        self._postings = postings
         self.rows = dict.fromkeys(SIDES, 0)
         self.replicas = dict.fromkeys(SIDES, 0)
         self.late = dict.fromkeys(SIDES, 0)
@@ -71,12 +75,21 @@ class Intake:
         )
 
     def sort(
-        self, rows: pa.RecordBatch, side: str, thinned: Thinned | None = None
+        self,
+        rows: pa.RecordBatch,
+        side: str,
+        instance: int = 0,
+        thinned: Thinned | None = None,
     ) -> tuple[SortedRun, SortedRun]:
         """The rows of a side that can match, sorted: those at home here, and the replicas.
 
-        `thinned` says which rows are not even stored, where there is no time for all.
+        Where rows have several postings, those at home here and those that only visit `instance`.
+        A row is still counted where it is marked as at home. `thinned` says which rows are not
+        even stored, where there is no time for all.
         """
+        bad_weights = None
+        if self._postings is not None:
+            rows, bad_weights = self._postings.prepared(rows.filter(_of_side(rows, side)))
         codes = rows.column(SIDE).to_numpy()
         home = codes == _CODE[side]
         replica = codes == _CODE[side] + REPLICA
@@ -84,8 +97,11 @@ class Intake:
         times, bad = times_and_bad(rows.column(TIME))
         usable = np.ones(len(times), np.bool_)
         if bad is not None:
-            self._refuse(rows, side, home & bad)
+            self._refuse(rows, side, home & bad, BAD_TIME)
             usable &= ~bad
+        if bad_weights is not None:
+            self._refuse(rows, side, home & usable & bad_weights, BAD_WEIGHT)
+            usable &= ~bad_weights
         seen = home & usable
         if side not in self._delays.given and seen.any():
             newest = int(times[seen].max())
@@ -98,7 +114,7 @@ class Intake:
                 side, self._layout.as_input(side, rows), home & late, reason
             )
             usable &= ~late
-        for key in self._layout.key_columns:
+        for key in (*self._layout.key_columns, *((ITEMS,) if self._postings else ())):
             if rows.column(key).null_count:
                 null = usable & _nulls(rows.column(key))
                 self.null_keys[side] += int((home & null).sum())
@@ -110,6 +126,10 @@ class Intake:
             usable = kept
         replica &= usable
         self.replicas[side] += int(replica.sum())
+        if self._postings is not None:
+            columns = list(self._layout.stored_columns(side))
+            name: Side = "left" if side == LEFT else "right"
+            return self._postings.runs(instance, name, rows, columns, times, hashes, usable)
         return (
             self._run(rows, side, hashes, times, home & usable),
             self._run(rows, side, hashes, times, replica),
@@ -140,11 +160,18 @@ class Intake:
         # Rows without a key are never chosen: any number will do for them.
         return xxhash64((key.fill_null(0) if key.null_count else key).to_numpy())
 
-    def _refuse(self, rows: pa.RecordBatch, side: str, bad: npt.NDArray[np.bool_]) -> None:
+    def _refuse(
+        self, rows: pa.RecordBatch, side: str, bad: npt.NDArray[np.bool_], why: str
+    ) -> None:
         shown = self._layout.as_input(side, rows)
         if bad.any() and not self._drop_bad_rows:
-            raise bad_time(f"the {side} input", shown, bad)
-        self.bad_rows[side] += self._dropped.take(side, shown, bad, f"bad row: {BAD_TIME}")
+            raise bad_row(f"the {side} input", why, shown, bad)
+        self.bad_rows[side] += self._dropped.take(side, shown, bad, f"bad row: {why}")
+
+
+def _of_side(rows: pa.RecordBatch, side: str) -> pa.Array:
+    codes = rows.column(SIDE).to_numpy()
+    return pa.array((codes == _CODE[side]) | (codes == _CODE[side] + REPLICA))
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:

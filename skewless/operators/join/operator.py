@@ -11,6 +11,7 @@ from skewless.control.probing import ProbingControl
 from skewless.engine.chunks import Limits
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
+from skewless.kernels.conditions import SetCondition
 from skewless.load.report import Report
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.layout import Layout
@@ -30,7 +31,7 @@ _OUTPUT_LAG_US = 1_000
 
 @dataclass(frozen=True)
 class JoinOperator:
-    """An inner join of two sides by equal keys and bounded event time."""
+    """An inner join of two sides by equal keys or common items, and bounded event time."""
 
     layout: Layout
     bounds: Bounds
@@ -38,6 +39,7 @@ class JoinOperator:
     policy: RoutingPolicy
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
+    condition: SetCondition | None = None  # None: equal keys are all
     shedding: Shedding | None = None
     interval_us: int | None = None  # of the trigger
 
@@ -96,6 +98,7 @@ class JoinOperator:
             route=state.route,
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
+            condition=self.condition,
             detail=self.policy.detail,
             probing=self._plan(state, setting.names.batch),
             limits=self.limits,
@@ -169,6 +172,7 @@ class JoinOperator:
             "late": _total(reports, "late"),
             "nullKeys": _total(reports, "null_keys"),
             "badRows": _total(reports, "bad_rows"),
+            "comparisons": sum(r.comparisons for r in reports),
         }
         stored = {side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES}
         record = account("join", self.policy, state, reports, counts, stored)

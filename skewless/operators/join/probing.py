@@ -15,6 +15,7 @@ from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
 from skewless.kernels.runs import SortedRun
 from skewless.operators.join.bounds import LEFT, SIDES
 from skewless.operators.join.intake import OTHER
+from skewless.operators.join.postings import SETS
 from skewless.shedding.account import Account
 from skewless.shedding.draws import uniform
 from skewless.shedding.estimate import Missed
@@ -221,34 +222,43 @@ class _Needles:
     """The rows of a run as chance and their value see them."""
 
     def __init__(self, run: SortedRun, worth: Floats | None, plan: ProbePlan) -> None:
-        self.run = run
-        self.worth = worth
-        self.fully = uniform(run.hashes, run.times, plan.batch, _FULLY)
-        self.in_part = uniform(run.hashes, run.times, plan.batch, _IN_PART)
+        self._run = run
+        # A row is probed or not as a whole, under whichever of its items it is found.
+        every = run.rows_of(np.arange(len(run)))
+        hashes, times = run.hashes, run.times
+        if run.at is not None:
+            hashes = SETS.sets(run.rows).whole_hashes()
+            times = np.zeros(len(hashes), np.int64)
+            times[every] = run.times
+        self._drawn = uniform(hashes, times, plan.batch, _FULLY)
+        self.fully = self._drawn[every]
+        self.in_part = uniform(hashes, times, plan.batch, _IN_PART)[every]
+        self.worth = None if worth is None else worth[every]
         self.line = np.zeros(len(run), np.int64)
-        if worth is not None and plan.value_edges:
-            self.line = np.searchsorted(np.array(plan.value_edges), worth, side="right")
-        self._lost: npt.NDArray[np.float64] | None = None
+        if self.worth is not None and plan.value_edges:
+            self.line = np.searchsorted(np.array(plan.value_edges), self.worth, side="right")
+        self._lost: npt.NDArray[np.float64] | None = None  # by row
 
     def lose(self, needle: IndexArray, rates: Floats, each: float) -> None:
         """What needles that are probed in full find, and the chance of finding it otherwise."""
         if self._lost is None:
-            self._lost = np.zeros((3, len(self.run)))
+            self._lost = np.zeros((3, len(self._drawn)))
+        row = self._run.rows_of(needle)
         whole, part = rates == 0.0, (rates > 0.0) & (rates < 1.0)
-        np.add.at(self._lost[0], needle[whole], each)
-        np.add.at(self._lost[1], needle[part], each * (1.0 - rates[part]))
-        np.add.at(self._lost[2], needle[part], each * rates[part])
+        np.add.at(self._lost[0], row[whole], each)
+        np.add.at(self._lost[1], row[part], each * (1.0 - rates[part]))
+        np.add.at(self._lost[2], row[part], each * rates[part])
 
     def missed(self, chance: float) -> Missed:
         """What the needles that were not probed in full have missed."""
         if self._lost is None:
             return Missed()
-        run = self.run
-        # Rows of the same hash and time share their chance.
-        first = np.ones(len(run), np.bool_)
-        first[1:] = (run.hashes[1:] != run.hashes[:-1]) | (run.times[1:] != run.times[:-1])
-        begins = np.flatnonzero(first)
-        lost = np.add.reduceat(self._lost, begins, axis=1)[:, self.fully[begins] < chance]
+        probed = np.flatnonzero(self._drawn < chance)
+        # Rows of the same hash and time share their draw: they are one in this.
+        _, unit = np.unique(self._drawn[probed], return_inverse=True)
+        lost: Floats = np.zeros((3, len(probed)))
+        for of_unit, of_row in zip(lost, self._lost, strict=True):
+            np.add.at(of_unit, unit, of_row[probed])
         return Missed.of(lost[0], lost[1:], chance)
 
 
@@ -312,7 +322,7 @@ class Part:
         if self.needles.worth is not None:
             worth += self.needles.worth[needle]
         if theirs is not None:
-            worth += theirs[stored]
+            worth += theirs[self.found.stored.rows_of(stored)]
         return worth
 
 

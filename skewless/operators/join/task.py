@@ -14,12 +14,14 @@ from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather, without_control
 from skewless.engine.ledger import Ledger, live
 from skewless.engine.setting import Setting
+from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
-from skewless.kernels.runs import SortedRun, concatenate, sort_run
+from skewless.kernels.runs import SortedRun, merged
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
 from skewless.operators.join.layout import Layout
+from skewless.operators.join.postings import Postings
 from skewless.operators.join.probing import Meeting, Part, Shedder
 from skewless.routing.route import Route
 from skewless.shedding.plan import ProbePlan
@@ -39,6 +41,7 @@ class JoinTask:
     route: Route
     watermark_us: int | None
     max_time_us: dict[str, int | None]
+    condition: SetCondition | None = None  # None: equal keys are all
     detail: Detail = STANDING_OUT
     probing: ProbePlan | None = None  # None: every pair is found
     limits: Limits = field(default_factory=Limits)
@@ -78,6 +81,7 @@ class _Execution:
             task.watermark_us,
             self._dropped,
             drop_bad_rows=task.setting.drop_bad_rows,
+            postings=None if task.condition is None else Postings(task.condition, task.route),
         )
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
@@ -93,9 +97,10 @@ class _Execution:
             rows, named = without_control(rows)
             instance = named if instance is None else instance
             assert instance is not None, "every row names the instance where its task does not"
-            if self._shedder is not None:
-                self._shedder.arrive(instance, rows.num_rows)
-            sorted_runs = {side: self._intake.sort(rows, side, self._shedder) for side in SIDES}
+            shedder = self._shedder
+            if shedder is not None:
+                shedder.arrive(instance, rows.num_rows)
+            sorted_runs = {side: self._intake.sort(rows, side, instance, shedder) for side in SIDES}
             del rows
             self._dropped.flush(instance)
             arrived = _Arrived(
@@ -189,7 +194,9 @@ class _Execution:
             return
         layout = self._task.layout
         lower, upper = self._task.bounds.around(side)
-        found = probe(needles, stored, lower, upper, layout.key_columns, layout.hash_is_key)
+        # A condition compares the keys itself, and only of pairs that fulfil the rest of it.
+        proven = layout.hash_is_key or self._task.condition is not None
+        found = probe(needles, stored, lower, upper, layout.key_columns, proven)
         if not found.total:
             return
         hit = np.flatnonzero(found.count)
@@ -197,15 +204,13 @@ class _Execution:
         yield Meeting(side, found)
 
     def _give(self, side: str, found: Probe, part: Part | None = None) -> Iterator[pa.RecordBatch]:
-        """The pairs of a probe."""
+        """The pairs of a probe, or of a part of it that watches what comes of it."""
+        layout, condition = self._task.layout, self._task.condition
+        self._ledger.comparisons += found.total
         clock = time.perf_counter
         started = clock()
-        for needle, other in self._chunks.portions(found, self._task.layout.key_columns):
-            self._ledger.comparisons += len(needle)
+        for needle, other in self._chunks.portions(found, layout.key_columns, condition, part):
             self._ledger.matches += len(needle)
-            if part is not None:
-                part.compared(needle, other)
-                part.matched(needle, other)
             compared = clock()
             yield from self._chunks.add(self._pair(side, found, needle, other))
             if part is not None:
@@ -248,11 +253,4 @@ class _Execution:
         runs = [run for run in (live(run, keep_from_us) for run in runs) if len(run)]
         if not runs:
             return None
-        layout = self._task.layout
-        return sort_run(
-            np.concatenate([run.hashes for run in runs]),
-            np.concatenate([run.times for run in runs]),
-            concatenate([run.rows for run in runs]),
-            layout.key_columns,
-            hash_is_key=layout.hash_is_key,
-        )
+        return merged(runs, self._task.layout.key_columns, self._task.layout.hash_is_key)

@@ -50,7 +50,17 @@ GOOD = {"on": "k", "time": "ts", "within": "1 second"}
         ({"watermark": ("1 second", "garbage")}, "watermark: got 'garbage'"),
         ({"how": "left"}, "how: got 'left'; takes 'inner'"),
         ({"how": "sideways"}, "how: got 'sideways'"),
-        ({"match": "fuzzy"}, "match: got 'fuzzy'"),
+        ({"match": "fuzzy"}, "match: got 'fuzzy'; takes sk.Overlap, sk.InnerProduct, or None"),
+        ({"match": sk.Overlap}, "match: got"),
+        ({"match": sk.Overlap("nope", 1)}, "match: the left input has no column 'nope'"),
+        ({"match": sk.Overlap(("k", "nope"), 1)}, "match: left column 'k' is bigint; sk.Overlap"),
+        ({"match": sk.Overlap("tags", 1)}, "is map<string,int>; sk.Overlap takes an array"),
+        (
+            {"match": sk.InnerProduct("name", 1)},
+            "match: left column 'name' is string; sk.InnerProduct takes a map from item to number",
+        ),
+        ({"match": sk.InnerProduct("tags", 1), "on": "nope"}, "on: the left input has no"),
+        ({"match": sk.InnerProduct("tags", 1), "on": []}, "on: got []"),
         ({"shed": 0.5}, "shed: got 0.5"),
         ({"balance": "Hash"}, "balance: got 'Hash'; takes a policy"),
         ({"balance": sk.Hash}, "balance: got"),
@@ -63,6 +73,44 @@ def test_wrong_arguments(inputs, changed, says) -> None:
         sk.join(*inputs, **{**GOOD, **changed})
     assert says in str(refused.value)
     assert isinstance(refused.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "says"),
+    [
+        ("array<int>", "array<string>", "cannot compare items of left 's' (int) with those of"),
+        ("array<array<int>>", "array<array<int>>", "match: cannot compare items of left 's'"),
+        ("array<struct<a:int,b:int,c:int>>", "map<int,int>", "takes a map from item to number, or"),
+        ("map<int,string>", "map<int,int>", "takes a map from item to number"),
+        ("map<int,int>", "array<struct<i:string,w:double>>", "cannot compare items of left"),
+    ],
+)
+def test_sets_that_cannot_be_compared(spark, tmp_path, left, right, says) -> None:
+    frames = []
+    for kind in (left, right):
+        schema = f"ts timestamp, s {kind}"
+        frames.append(spark.readStream.schema(schema).parquet(str(tmp_path)))
+    weighted = "map" in left or "struct" in left
+    match = sk.InnerProduct("s", 0.5) if weighted else sk.Overlap("s", 1)
+    with pytest.raises(sk.SkewlessError) as refused:
+        sk.join(*frames, match=match, time="ts", within="1 second")
+    assert says in str(refused.value)
+
+
+def test_the_columns_of_a_join_by_sets(spark, inputs, tmp_path) -> None:
+    match = sk.InnerProduct("tags", at_least=0.5)
+    plain = sk.join(*inputs, match=match, time="ts", within="1 second", suffix="_r")
+    assert plain.columns[:6] == ["k", "name", "ts", "at", "left_value", "tags"]
+    assert plain.columns[6:] == ["k_r", "name_r", "ts_r", "at_r", "right_value", "tags_r"]
+    keyed = sk.join(*inputs, on="k", match=match, time="ts", within="1 second")
+    assert keyed.columns[0] == "k"
+    assert "tags_right" in keyed.columns
+    assert keyed.node.operator.fingerprint["match"] == {
+        "kind": "innerProduct",
+        "columns": ["tags", "tags"],
+        "atLeast": 0.5,
+    }
+    assert "match" not in sk.join(*inputs, **GOOD).node.operator.fingerprint
 
 
 def test_wrong_frames(spark, inputs) -> None:

@@ -1,0 +1,82 @@
+"""The sets of a batch's rows, and which of their postings an instance has."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skewless.engine.columns import ITEM, ITEM_HASH, ITEMS, WEIGHT
+from skewless.kernels.conditions import SetColumn, SetCondition
+from skewless.kernels.runs import SortedRun, index_rows
+from skewless.kernels.sets import ItemSets, added_up
+from skewless.routing.route import Route, Side
+
+Mask = npt.NDArray[np.bool_]
+SETS = SetColumn(ITEMS, ITEM_HASH, WEIGHT, ITEM)
+
+
+@dataclass(frozen=True)
+class Postings:
+    """How the rows of a set join are found on one instance."""
+
+    condition: SetCondition
+    route: Route
+
+    def prepared(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Mask | None]:
+        """Rows whose sets have every item once, and which have a bad weight; None: none has."""
+        if not self.condition.weighted:
+            return rows, None
+        sets = SETS.sets(rows)
+        summed = added_up(sets)
+        if summed is not None:
+            sets = summed
+            place = rows.schema.get_field_index(ITEMS)
+            rows = rows.set_column(place, ITEMS, _column(summed, rows.column(ITEMS)))
+        assert sets.weights is not None, "weighted sets have weights"
+        begin, end = int(sets.offsets[0]), int(sets.offsets[-1])
+        flawed = ~np.isfinite(sets.weights[begin:end])
+        if not flawed.any():
+            return rows, None
+        bad = np.zeros(rows.num_rows, np.bool_)
+        bad[sets.owners[flawed]] = True
+        return rows, bad
+
+    def runs(
+        self,
+        instance: int,
+        side: Side,
+        rows: pa.RecordBatch,
+        columns: list[str],
+        times: npt.NDArray[np.int64],
+        spread: npt.NDArray[np.uint64],
+        usable: Mask,
+    ) -> tuple[SortedRun, SortedRun]:
+        """The postings that are at home on the instance, and those that only visit it."""
+        row, hashes = SETS.sets(rows).postings(self.condition.indexed_for)
+        if not usable.all():
+            row, hashes = row[usable[row]], hashes[usable[row]]
+        visits = self.route.visits(side, hashes, spread[row])
+        here = visits.instance == instance
+        stored = rows.select(columns)
+        found = []
+        for chosen in (here & visits.home, here & ~visits.home):
+            posting = visits.row[chosen]
+            at = row[posting]
+            found.append(index_rows(hashes[posting], times[at], stored, at))
+        return found[0], found[1]
+
+
+def _column(sets: ItemSets, like: pa.Array) -> pa.Array:
+    """Sets as a column of the same type as another one, null where that is."""
+    kind = like.type
+    parts = {
+        ITEM_HASH: pa.array(sets.hashes),
+        WEIGHT: pa.array(sets.weights),
+        ITEM: sets.items,
+    }
+    fields = [kind.value_type.field(i) for i in range(kind.value_type.num_fields)]
+    values = pa.StructArray.from_arrays([parts[f.name] for f in fields], fields=fields)
+    made = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+    mask = like.is_null() if like.null_count else None
+    return made.from_arrays(pa.array(sets.offsets), values, type=kind, mask=mask)
