@@ -32,9 +32,14 @@ class SetColumn:
     hash: str
     weight: str
     item: str
+    signature: str = ""  # the column of their signatures, where rows have one
 
     def sets(self, rows: pa.RecordBatch) -> ItemSets:
-        return self.of(rows.column(self.name))
+        signed = None
+        if self.signature in rows.schema.names:
+            signed = rows.column(self.signature).to_numpy()
+        column = rows.column(self.name)
+        return ItemSets.of(column, self.hash, self.weight, self.item, signed)
 
     def of(self, column: pa.Array) -> ItemSets:
         return ItemSets.of(column, self.hash, self.weight, self.item)

@@ -11,7 +11,7 @@ from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, ranges_within
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.sessions import chains
-from skewless.kernels.sets import ItemSets, SetPairs
+from skewless.kernels.sets import ItemSets, SetPairs, signatures_of
 
 
 @cache
@@ -46,7 +46,9 @@ def _compile_sets() -> None:
     kind = pa.struct([("h", pa.int64()), ("i", pa.string()), ("w", pa.float64())])
     column = pa.array([[{"h": 1, "i": "a", "w": 1.0}]], pa.list_(kind))
     row, first = np.zeros(1, np.int64), np.ones(1, np.int64)
-    sets = ItemSets.of(column, "h", "w", "i")
+    signed = signatures_of(ItemSets.of(column, "h", "w", "i"))
+    signed.flags.writeable = False
+    sets = ItemSets.of(column, "h", "w", "i", signed)
     pairs = SetPairs(sets, row, sets, row)
     for least in (first, None):
         pairs.overlapping(1, least)
