@@ -98,7 +98,7 @@ class SetCondition:
         """Hashes have said yes: whether the items do, too."""
         if not len(pairs):
             return np.zeros(0, np.bool_)
-        found = self._holds(pairs)
+        found = self._holds(pairs) if self.weighted else np.ones(len(pairs), np.bool_)
         doubted = np.flatnonzero(~pairs.proved())
         if len(doubted):
             found[doubted] = self._holds(pairs.chosen(doubted).by_identity())
