@@ -229,6 +229,20 @@ def keyed(
 
 
 @bench.command()
+def overlap(
+    part: Annotated[Names, only("part", "memory or spark")] = None,
+    quick: SmallInputs = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure the join by common items: Skewless, a nested loop, and Spark's own means."""
+    from skewless.lab.bench.choice import chosen
+    from skewless.lab.bench.overlap import FULL, run
+
+    parts = chosen("part", part or None, list(FULL))
+    _fail_on_errors(run(parts=parts, json_path=json_path, quick=quick))
+
+
+@bench.command()
 def control(
     instances: Annotated[
         list[int] | None,

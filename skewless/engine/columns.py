@@ -6,6 +6,8 @@ SIDE, HASH, TIME = "s", "h", "t"
 # with the item's weight and with the item itself where these are needed; and, on the way to the
 # instances only, the hashes under which the row is looked up.
 ITEMS, POSTINGS = "e", "q"
+# Only in the state: a bitmap of a row's items.
+SIGNATURE = "g"
 # The fields of an item where it is more than its hash.
 ITEM_HASH, ITEM, WEIGHT = "h", "i", "w"
 # Only where a task cannot tell by its number which instance it is.

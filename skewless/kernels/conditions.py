@@ -32,9 +32,14 @@ class SetColumn:
     hash: str
     weight: str
     item: str
+    signature: str = ""  # the column of their signatures, where rows have one
 
     def sets(self, rows: pa.RecordBatch) -> ItemSets:
-        return self.of(rows.column(self.name))
+        signed = None
+        if self.signature in rows.schema.names:
+            signed = rows.column(self.signature).to_numpy()
+        column = rows.column(self.name)
+        return ItemSets.of(column, self.hash, self.weight, self.item, signed)
 
     def of(self, column: pa.Array) -> ItemSets:
         return ItemSets.of(column, self.hash, self.weight, self.item)
@@ -93,7 +98,7 @@ class SetCondition:
         """Hashes have said yes: whether the items do, too."""
         if not len(pairs):
             return np.zeros(0, np.bool_)
-        found = self._holds(pairs)
+        found = self._holds(pairs) if self.weighted else np.ones(len(pairs), np.bool_)
         doubted = np.flatnonzero(~pairs.proved())
         if len(doubted):
             found[doubted] = self._holds(pairs.chosen(doubted).by_identity())

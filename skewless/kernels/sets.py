@@ -36,16 +36,20 @@ class ItemSets:
     hashes: ItemHashes
     weights: Weights | None = None
     items: pa.Array | None = None  # None: equal hashes are equal items
+    signatures: HashArray | None = None  # what `signatures_of` gives, of every set
 
     @staticmethod
-    def of(column: pa.Array, hash_: str, weight: str, item: str) -> "ItemSets":
+    def of(
+        column: pa.Array, hash_: str, weight: str, item: str, signatures: HashArray | None = None
+    ) -> "ItemSets":
         """A column of lists of hashes, or of lists of structs with fields of these names."""
         offsets, values = column.offsets.to_numpy(), column.values
         if not pa.types.is_struct(values.type):
-            return ItemSets(offsets, values.to_numpy())
+            return ItemSets(offsets, values.to_numpy(), signatures=signatures)
         parts = {values.type.field(i).name: values.field(i) for i in range(values.type.num_fields)}
         weights = parts[weight].to_numpy() if weight in parts else None
-        return ItemSets(offsets, parts[hash_].to_numpy(), weights, parts.get(item))
+        hashes = parts[hash_].to_numpy()
+        return ItemSets(offsets, hashes, weights, parts.get(item), signatures)
 
     @property
     def sizes(self) -> IndexArray:
@@ -105,7 +109,11 @@ class SetPairs:
 
     def overlapping(self, at_least: int, first: ItemHashes | None = None) -> Mask:
         """Which pairs have `at_least` common hashes, of which `first` (if given) is the least."""
-        out = np.zeros(len(self), np.bool_)
+        out = np.ones(len(self), np.bool_)
+        signed = self.left.signatures, self.right.signatures
+        if signed[0] is not None and signed[1] is not None:
+            sides = self.left.offsets, self.left_rows, self.right.offsets, self.right_rows
+            _may_overlap(*sides, signed[0], signed[1], at_least, out)
         _overlapping(*self._hashes(), *_least(first), at_least, out)
         return out
 
@@ -160,6 +168,17 @@ class SetPairs:
         left, right = self.left, self.right
         rows = self.left_rows, self.right_rows
         return left.offsets, left.hashes, rows[0], right.offsets, right.hashes, rows[1]
+
+
+def signatures_of(sets: ItemSets) -> HashArray:
+    """A bitmap of every set: of 64 bits those that the hashes of its items name.
+
+    A bit that one set has and the other has not is an item, at least, that they do not share. So
+    two words say of most pairs that they have too little in common, without a look at their items.
+    """
+    out = np.zeros(len(sets.offsets) - 1, np.uint64)
+    _sign(sets.offsets, sets.hashes, out)
+    return out
 
 
 def added_up(sets: ItemSets) -> ItemSets | None:
@@ -242,8 +261,43 @@ def _next_common(a, i, i_end, b, j, j_end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _sign(offsets, hashes, out):  # type: ignore[no-untyped-def]
+    for row in range(len(out)):
+        word = np.uint64(0)
+        for i in range(offsets[row], offsets[row + 1]):
+            # The lowest bits: rows that meet at a posting may have the highest in common.
+            word |= np.uint64(1) << (np.uint64(hashes[i]) & np.uint64(63))
+        out[row] = word
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ones(word):  # type: ignore[no-untyped-def]
+    """How many bits are set."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    pairs = np.uint64(0x3333333333333333)
+    word = (word & pairs) + ((word >> np.uint64(2)) & pairs)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(cache=True, nogil=True)
+def _may_overlap(a_offsets, a_rows, b_offsets, b_rows, a_signed, b_signed, at_least, out):  # type: ignore[no-untyped-def]
+    for k in range(len(a_rows)):
+        a = a_rows[k]
+        b = b_rows[k]
+        x = a_signed[a]
+        y = b_signed[b]
+        of_a = np.int64(a_offsets[a + 1]) - np.int64(a_offsets[a]) - _ones(x & ~y)
+        of_b = np.int64(b_offsets[b + 1]) - np.int64(b_offsets[b]) - _ones(y & ~x)
+        out[k] = (of_a >= at_least) & (of_b >= at_least)
+
+
+@njit(cache=True, nogil=True)
 def _overlapping(a_offsets, a, a_rows, b_offsets, b, b_rows, first, is_told, at_least, out):  # type: ignore[no-untyped-def]
     for k in range(len(a_rows)):
+        if not out[k]:
+            continue
+        out[k] = False
         i = np.int64(a_offsets[a_rows[k]])
         i_end = np.int64(a_offsets[a_rows[k] + 1])
         j = np.int64(b_offsets[b_rows[k]])

@@ -11,7 +11,7 @@ from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, cut_ranges, ranges_within, spread_of_ranges
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.sessions import chains
-from skewless.kernels.sets import ItemSets, SetPairs
+from skewless.kernels.sets import ItemSets, SetPairs, signatures_of
 
 
 @cache
@@ -38,17 +38,19 @@ def compile_kernels() -> None:
         Pairs(start, count, total).take(total)
         cut_ranges(times, stored[1], start, count, 0, 0)
         spread_of_ranges(times, stored[1], start, count, np.arange(2), start, np.zeros((1, 1), int))
-    _compile_sets()
     chains(Groups(np.arange(2), np.zeros(1, np.int64)), times, times)
     hash_values(pa.array(["a", "b"]))
 
 
-def _compile_sets() -> None:
+@cache
+def compile_sets() -> None:
     """On sets as Arrow has them, read-only; those whose items collide are rare enough to wait."""
     kind = pa.struct([("h", pa.int64()), ("i", pa.string()), ("w", pa.float64())])
     column = pa.array([[{"h": 1, "i": "a", "w": 1.0}]], pa.list_(kind))
     row, first = np.zeros(1, np.int64), np.ones(1, np.int64)
-    sets = ItemSets.of(column, "h", "w", "i")
+    signed = signatures_of(ItemSets.of(column, "h", "w", "i"))
+    signed.flags.writeable = False
+    sets = ItemSets.of(column, "h", "w", "i", signed)
     pairs = SetPairs(sets, row, sets, row)
     for least in (first, None):
         pairs.overlapping(1, least)

@@ -1,11 +1,13 @@
 """Sets by their sorted hashes, beside Python's own sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.kernels.sets import ItemSets, SetPairs, added_up
+from skewless.kernels.sets import ItemSets, SetPairs, added_up, signatures_of
 
 HASHES = st.integers(-6, 6)
 SETS = st.lists(st.lists(HASHES, max_size=12).map(sorted), min_size=1, max_size=6)
@@ -46,6 +48,8 @@ def test_two_sets_that_overlap_meet_at_their_least_common_hash(
     pairs = every_pair(*sides)
     wanted = [len(set(a) & set(b)) >= at_least for a in left for b in right]
     assert pairs.overlapping(at_least).tolist() == wanted
+    signed = (replace(s, signatures=signatures_of(s)) for s in sides)
+    assert every_pair(*signed).overlapping(at_least).tolist() == wanted
     # At every pair of postings of equal hash: each pair is found at one of them.
     met: dict[tuple[int, int], int] = {}
     of_left, of_right = (s.postings(at_least) for s in sides)

@@ -13,6 +13,7 @@ def signatures() -> int:
     compiled = (
         *(ordering._sort_ties, intervals._ranges, intervals._fill),
         *(sets._overlapping, sets._products, sets._count_common, sets._fill_common),
+        *(sets._sign, sets._may_overlap),
     )
     return sum(len(function.signatures) for function in compiled)
 
@@ -32,5 +33,7 @@ def test_a_batch_after_the_warm_up_compiles_nothing() -> None:
         pairs.take(1)
     column = pa.array([[1, 2], [2]], pa.list_(pa.int64()))
     plain = sets.ItemSets.of(column, "h", "w", "i")
+    signed = pa.array(sets.signatures_of(plain)).to_numpy()
+    plain = sets.ItemSets.of(column, "h", "w", "i", signed)
     sets.SetPairs(plain, np.arange(2), plain, np.arange(2)).overlapping(1, np.array([1, 2]))
     assert signatures() == compiled

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.engine.columns import ITEM, ITEM_HASH, ITEMS, WEIGHT
+from skewless.engine.columns import ITEM, ITEM_HASH, ITEMS, SIGNATURE, WEIGHT
 from skewless.kernels.conditions import SetColumn, SetCondition
 from skewless.kernels.runs import SortedRun, index_rows
-from skewless.kernels.sets import ItemSets, added_up
+from skewless.kernels.sets import ItemSets, added_up, signatures_of
 from skewless.routing.route import Route, Side
 
 Mask = npt.NDArray[np.bool_]
-SETS = SetColumn(ITEMS, ITEM_HASH, WEIGHT, ITEM)
+SETS = SetColumn(ITEMS, ITEM_HASH, WEIGHT, ITEM, SIGNATURE)
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,15 @@ class Postings:
         usable: Mask,
     ) -> tuple[SortedRun, SortedRun]:
         """The postings that are at home on the instance, and those that only visit it."""
-        row, hashes = SETS.sets(rows).postings(self.condition.indexed_for)
+        sets = SETS.sets(rows)
+        row, hashes = sets.postings(self.condition.indexed_for)
         if not usable.all():
             row, hashes = row[usable[row]], hashes[usable[row]]
         visits = self.route.visits(side, hashes, spread[row])
         here = visits.instance == instance
         stored = rows.select(columns)
+        if not self.condition.weighted:
+            stored = stored.append_column(SIGNATURE, pa.array(signatures_of(sets)))
         found = []
         for chosen in (here & visits.home, here & ~visits.home):
             posting = visits.row[chosen]
