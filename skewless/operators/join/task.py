@@ -17,7 +17,6 @@ from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, merged
-from skewless.kernels.warmup import compile_sets
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
