@@ -243,6 +243,19 @@ def overlap(
 
 
 @bench.command()
+def shed(
+    scenario: Annotated[Names, only("scenario", "overload, needless or comparisons")] = None,
+    quick: SmallInputs = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure shedding: latency and results when the input is too fast, and its cost when not."""
+    from skewless.lab.bench.shed import run
+
+    result = run(scenarios=scenario or None, json_path=json_path, quick=quick)
+    _fail_on_errors(result)
+
+
+@bench.command()
 def control(
     instances: Annotated[
         list[int] | None,
