@@ -2,7 +2,6 @@
 
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,8 +37,6 @@ from skewless.state.storage import MissingFileError, StateError, Storage
 # How many commit files stay as the record of progress, as Spark keeps its own.
 _PROGRESS_KEPT = 100
 _FIRST = -1
-# Between so many batches the shortest pause is looked for.
-_GAPS = 20
 
 
 class Operator(Protocol):
@@ -59,6 +56,11 @@ class Operator(Protocol):
     @property
     def waits(self) -> bool:
         """Whether its tasks give no rows: all are due only when the watermark is known."""
+        ...
+
+    @property
+    def sheds(self) -> bool:
+        """Whether it does less when batches take too long, and so must know how long they take."""
         ...
 
     def triggered(self, interval_us: int | None) -> Self:
@@ -136,16 +138,13 @@ class Engine:
     keep_dropped: bool = False  # whole, for dead letters; else a few are shown
     faults: Faults = field(default_factory=Faults)
     clock: Callable[[], float] = time.perf_counter  # seconds
+    around_ms: float = 0.0  # what a batch takes outside, as whoever drives the engine knows
     upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
     _log: CommitLog = field(init=False, repr=False)
-    # How long a batch takes outside of what is measured when its operators are settled: what its
-    # commit takes, and what Spark does between two batches.
-    _outside_ms: float = field(default=0.0, init=False, repr=False)
-    _gaps_ms: deque[float] = field(
-        default_factory=lambda: deque(maxlen=_GAPS), init=False, repr=False
-    )
-    _finished: float | None = field(default=None, init=False, repr=False)
+    # What the last batch took: all of it here, and what came after its operators were settled.
+    own_ms: float = field(default=0.0, init=False)
+    _commit_ms: float = field(default=0.0, init=False, repr=False)
     # What the last commit but one needed and the last does not: the next one makes it garbage.
     _retired: set[str] = field(default_factory=set, init=False, repr=False)
 
@@ -172,8 +171,6 @@ class Engine:
     def begin(self, batch: int) -> Attempt:
         """Starts a batch from the commit before it, whatever came later."""
         started = self.clock()
-        if self._finished is not None:
-            self._gaps_ms.append(1e3 * (started - self._finished))
         before = self._last
         if before is None or before.batch != batch - 1:
             before = self._recover(batch)
@@ -239,7 +236,7 @@ class Engine:
             for side, above in (self.upstream[operator] if self.upstream else {}).items()
         }
         reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
-        elapsed_ms = 1e3 * (self.clock() - attempt.started) + self._outside_ms
+        elapsed_ms = 1e3 * (self.clock() - attempt.started) + self._commit_ms + self.around_ms
         state = self.operators[operator].advance(part.state, reports, elapsed_ms)
         return Settled(state, tuple(reports))
 
@@ -285,9 +282,9 @@ class Engine:
         self.faults.reach("after_commit", attempt.batch)
         self._collect_garbage(attempt, commit)
         self._last = commit
-        self._finished = self.clock()
-        # Where the trigger waits the gaps are long; the shortest is Spark's own work.
-        self._outside_ms = 1e3 * (self._finished - started) + min(self._gaps_ms, default=0.0)
+        finished = self.clock()
+        self._commit_ms = 1e3 * (finished - started)
+        self.own_ms = 1e3 * (finished - attempt.started)
         return commit
 
     def _recover(self, batch: int) -> Commit:

@@ -89,7 +89,10 @@ class Launch:
             letters = None
             if dead_letter_path is not None:
                 letters = DeadLetters(dead_letter_path, storage, self.topology, engine.cores)
-            query = self._sparks_query(Step(engine, sink, self.topology, letters), checkpoint)
+            step = Step(engine, sink, self.topology, letters)
+            query = self._sparks_query(step, checkpoint)
+            if any(operator.sheds for operator in self.topology.operators):
+                step.query = query  # of no effect with Spark Connect, where the step is a copy
         except BaseException:
             lock.release()
             raise

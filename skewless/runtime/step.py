@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -61,6 +62,8 @@ class Step:
     dead_letters: DeadLetters | None = None
     garbage: GarbageCollection = field(default_factory=GarbageCollection)
     now: Callable[[], float] = time.perf_counter
+    # Spark's query, where it is at hand and operators must know how long its batches take.
+    query: Any = None
     _configured: bool = field(default=False, init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -83,6 +86,7 @@ class Step:
         engine = self.engine
         if not self._configured:
             self._configure(batch)
+        self._note_sparks_share(batch_id)
         flow = _Flow(engine, self.topology, batch, engine.begin(batch_id), clock)
         try:
             self._commit(flow, batch_id)
@@ -111,6 +115,13 @@ class Step:
         dropped = dropped_line(commit.progress)
         if dropped is not None:
             _LOG.warning(dropped)
+
+    def _note_sparks_share(self, batch_id: int) -> None:
+        """What Spark itself took for the last batch: sources, offsets, its own commit."""
+        last = None if self.query is None else self.query.lastProgress
+        if last is not None and last["batchId"] == batch_id - 1:
+            took_ms = last["durationMs"].get("triggerExecution", 0.0)
+            self.engine.around_ms = max(0.0, took_ms - self.engine.own_ms)
 
     def _configure(self, batch: DataFrame) -> None:
         """Sets the session of the query, which is a copy of the user's."""

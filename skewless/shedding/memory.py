@@ -17,42 +17,26 @@ from skewless.shedding.windows import BasicWindows
 
 Floats = npt.NDArray[np.float64]
 
-# Before anything is measured, in milliseconds: of a task and a row without its probing, of a batch
-# and a row around the tasks.
+# Before anything is measured, in milliseconds: the fixed cost of a task and that of a row without
+# its probing; of a batch and a row around the tasks; of comparing and giving out, and that of a
+# comparison and a match.
 _REST = (5.0, 1e-3)
 _AROUND = (150.0, 1e-3)
-_COMPARISON_MS, _MATCH_MS = 1e-4, 2e-4
-_FADING = 0.7
+_COMPARING = (5.0, 1e-4)
+_GIVING = (5.0, 2e-4)
 # The past of a cell fades more slowly: little of it is seen at a time.
 _CELL_FADING = 0.8
 # Batches differ by a tenth although nothing does: so much of the limit is aimed at, at the most;
 # and how fast it comes back after a batch that took too long.
-_MOST_MARGIN, _LEAST_MARGIN = 0.85, 0.3
-_BOOST = 1.05
-# A task that probes less than this of its windows has nothing left to shed but rows; how fast their
-# number grows again.
-_HARDLY, _ROWS_BOOST = 0.05, 1.2
-# The first batch starts workers and compiles: what it took around its tasks says little.
-_FIRST_SHARE = 0.3
+_MOST_MARGIN, _LEAST_MARGIN = 0.85, 0.6
+_BOOST = 1.1
+# A task that probes less than this of its windows has nothing left to shed but rows. These are
+# dropped only if they take this share of the limit: else it is something else that takes too long.
+_HARDLY, _ROWS_SHARE = 0.05, 0.25
 # Classes of value: the rows below the median, and so on.
 _QUANTILES = (0.5, 0.8, 0.95)
 # What an instance may always have of the time, beside what its work asks for.
 _EQUAL_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Milliseconds per thing, of many things; the past fades."""
-
-    ms: float
-    count: float
-
-    def observe(self, ms: float, count: float) -> "Ratio":
-        return Ratio(_FADING * self.ms + ms, _FADING * self.count + count) if count else self
-
-    @property
-    def each(self) -> float:
-        return self.ms / self.count
 
 
 @dataclass(frozen=True)
@@ -62,9 +46,8 @@ class ProbingMemory:
     cells: int
     rest: CostModel = field(default_factory=lambda: CostModel.empty(_REST))
     around: CostModel = field(default_factory=lambda: CostModel.empty(_AROUND))
-    # What is assumed weighs as much as a hundred of each.
-    comparison: Ratio = field(default_factory=lambda: Ratio(100 * _COMPARISON_MS, 100.0))
-    match: Ratio = field(default_factory=lambda: Ratio(100 * _MATCH_MS, 100.0))
+    comparing: CostModel = field(default_factory=lambda: CostModel.empty(_COMPARING))
+    giving: CostModel = field(default_factory=lambda: CostModel.empty(_GIVING))
     comparisons: tuple[float, ...] = ()  # per cell, of rows that were probed in full
     matches: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
@@ -86,24 +69,10 @@ class ProbingMemory:
         self, accounts: Sequence[Account], elapsed_ms: float, limit_ms: float, cores: int
     ) -> "ProbingMemory":
         """With one more batch, which will have taken so long when it is committed."""
-        tasks = [a.rest_ms + a.compare_ms + a.match_ms for a in accounts]
-        around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores))
-        if not self.batches:
-            around_ms = min(around_ms, _FIRST_SHARE * limit_ms)
-        comparison = self.comparison.observe(
-            sum(a.compare_ms for a in accounts), sum(a.comparisons for a in accounts)
-        )
-        match = self.match.observe(
-            sum(a.match_ms for a in accounts), sum(a.matches for a in accounts)
-        )
+        # The first batch starts workers and compiles: what it took says little.
+        seen = self._timed(accounts, elapsed_ms, cores) if self.batches else self
         seen = replace(
-            self,
-            rest=self.rest.observe(
-                [a.rows for a in accounts], wall_ms=[a.rest_ms for a in accounts]
-            ),
-            around=self.around.observe([sum(a.rows for a in accounts)], wall_ms=[around_ms]),
-            comparison=comparison,
-            match=match,
+            seen,
             comparisons=self._faded(self.comparisons, [a.cell_comparisons for a in accounts]),
             matches=self._faded(self.matches, [a.cell_matches for a in accounts]),
             values=self._faded(self.values, [a.cell_values for a in accounts]),
@@ -127,22 +96,39 @@ class ProbingMemory:
             elapsed_ms, limit_ms
         )
 
+    def _timed(self, accounts: Sequence[Account], elapsed_ms: float, cores: int) -> "ProbingMemory":
+        """With the costs that a batch has shown."""
+        tasks = [a.rest_ms + a.compare_ms + a.match_ms for a in accounts]
+        around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores))
+        return replace(
+            self,
+            rest=self.rest.observe(
+                [a.rows for a in accounts], wall_ms=[a.rest_ms for a in accounts]
+            ),
+            around=self.around.observe([sum(a.rows for a in accounts)], wall_ms=[around_ms]),
+            comparing=self.comparing.observe(
+                [a.comparisons for a in accounts], wall_ms=[a.compare_ms for a in accounts]
+            ),
+            giving=self.giving.observe(
+                [a.matches for a in accounts], wall_ms=[a.match_ms for a in accounts]
+            ),
+        )
+
     def _with_most_rows(
         self, accounts: Sequence[Account], elapsed_ms: float, limit_ms: float
     ) -> "ProbingMemory":
         """Alg. 1 on the rows that are stored: only where there is nothing left to shed but them."""
         came = sum(a.rows for a in accounts)
+        if elapsed_ms <= limit_ms:
+            most = None if self.most_rows is None else 1.2 * self.most_rows
+            return replace(self, most_rows=None if most is None or most > 2 * came else most)
         stored = sum(a.keep * a.rows for a in accounts)
         hardly = all(a.fraction < _HARDLY for a in accounts if a.offered)
-        shed = any(a.fraction < 1.0 for a in accounts)
-        most = self.most_rows
-        if elapsed_ms > limit_ms and hardly and shed and stored:
-            most = stored * adapted(1.0, fetched=limit_ms, arrived=elapsed_ms)
-        elif most is not None and not hardly:
-            most *= _ROWS_BOOST
-            if most > 2 * came:
-                most = None
-        return replace(self, most_rows=most)
+        costs = self.costs
+        rows_ms = costs.row * max(a.keep * a.rows for a in accounts) + costs.batch_row * stored
+        if not (stored and hardly and rows_ms > _ROWS_SHARE * limit_ms):
+            return self
+        return replace(self, most_rows=stored * adapted(1.0, fetched=limit_ms, arrived=elapsed_ms))
 
     def _with_margin(self, elapsed_ms: float, limit_ms: float) -> "ProbingMemory":
         """Alg. 1 on the error of the prediction: a batch over its limit makes all less ambitious.
@@ -173,8 +159,10 @@ class ProbingMemory:
     @property
     def costs(self) -> Costs:
         task, row = self.rest.costs_ms()
+        comparing, comparison = self.comparing.costs_ms()
+        giving, match = self.giving.costs_ms()
         batch, batch_row = self.around.costs_ms()
-        return Costs(task, row, self.comparison.each, self.match.each, batch, batch_row)
+        return Costs(task + comparing + giving, row, comparison, match, batch, batch_row)
 
     def plan(
         self,
@@ -233,8 +221,8 @@ class ProbingMemory:
             "cells": self.cells,
             "rest": self.rest.to_json(),
             "around": self.around.to_json(),
-            "comparison": [self.comparison.ms, self.comparison.count],
-            "match": [self.match.ms, self.match.count],
+            "comparing": self.comparing.to_json(),
+            "giving": self.giving.to_json(),
             "comparisons": _rounded(self.comparisons),
             "matches": _rounded(self.matches),
             "values": _rounded(self.values),
@@ -253,8 +241,8 @@ class ProbingMemory:
             cells=record["cells"],
             rest=CostModel.from_json(record["rest"], _REST),
             around=CostModel.from_json(record["around"], _AROUND),
-            comparison=Ratio(*record["comparison"]),
-            match=Ratio(*record["match"]),
+            comparing=CostModel.from_json(record["comparing"], _COMPARING),
+            giving=CostModel.from_json(record["giving"], _GIVING),
             comparisons=tuple(record["comparisons"]),
             matches=tuple(record["matches"]),
             values=tuple(record["values"]),

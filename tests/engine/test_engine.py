@@ -34,6 +34,7 @@ class Counting:
     adopted_cores: list[int] = field(default_factory=list)
     emits: bool = False
     waits: bool = False
+    sheds: bool = False
 
     def initial_state(self, cores: int) -> OperatorState:
         return OperatorState(

@@ -65,7 +65,7 @@ ON_SPARK = (Target("times_spark_best", "≥ 10 × Spark's best", 10, at_least=Tr
 FULL = {
     "memory": Part(
         "in one process: an inverted index, and a nested loop in numpy",
-        SetStreams(rows_per_s=50, seconds=400, items=1_000, exponent=0.6),
+        SetStreams(rows_per_s=25, seconds=400, items=100, exponent=0.6),
         repeats=5,
         targets=IN_MEMORY,
     ),

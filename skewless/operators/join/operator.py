@@ -43,6 +43,10 @@ class JoinOperator:
     shedding: Shedding | None = None
     interval_us: int | None = None  # of the trigger
 
+    @property
+    def sheds(self) -> bool:
+        return self.shedding is not None
+
     def triggered(self, interval_us: int | None) -> "JoinOperator":
         """The same in a query whose trigger has this interval, if any."""
         if self.shedding is not None:

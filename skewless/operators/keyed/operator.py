@@ -79,6 +79,10 @@ class KeyedOperator:
         """The same work in another output mode."""
         return replace(self, mode=mode, fingerprint={**self.fingerprint, "outputMode": mode})
 
+    @property
+    def sheds(self) -> bool:
+        return False
+
     def triggered(self, interval_us: int | None) -> "KeyedOperator":
         """The same: how often batches come does not matter here."""
         return self

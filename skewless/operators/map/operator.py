@@ -29,6 +29,10 @@ class MapOperator:
     policy: ShufflePolicy
     fingerprint: dict[str, Any]
 
+    @property
+    def sheds(self) -> bool:
+        return False
+
     def triggered(self, interval_us: int | None) -> "MapOperator":
         """The same: how often batches come does not matter here."""
         return self
