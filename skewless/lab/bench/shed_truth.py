@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,27 +43,29 @@ def results(
     return [int(n) for n in found]
 
 
-@intrinsic
-def _bits(_, word):  # type: ignore[no-untyped-def]
+def _bit_count(_, word):
     """The number of ones in a word: one instruction, which numba has no name for."""
 
-    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), emit
 
 
+_bits: Any = intrinsic(_bit_count)
+
+
 @njit(cache=True, nogil=True)
-def _matches(low, high, lows, highs):  # type: ignore[no-untyped-def]
+def _matches(low, high, lows, highs):
     least = np.uint64(AT_LEAST)
     found = 0
     for j in range(len(lows)):
-        found += _bits(low & lows[j]) + _bits(high & highs[j]) >= least
+        found += int(_bits(low & lows[j]) + _bits(high & highs[j]) >= least)
     return found
 
 
 @njit(cache=True, nogil=True)
-def _count(left, right, begin, end, batch_of, ends, first, last, counts):  # type: ignore[no-untyped-def]
+def _count(left, right, begin, end, batch_of, ends, first, last, counts):
     for i in range(first, last):
         low, high = left[0, i], left[1, i]
         at = begin[i]
