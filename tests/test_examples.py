@@ -7,9 +7,10 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pytest
 
 import skewless.lab.demo
-from skewless.examples import ride_hailing
+from skewless.examples import ride_hailing, too_fast
 from skewless.lab.demo.feed import Feed
 from skewless.lab.workloads import City
 
@@ -77,3 +78,27 @@ def test_the_demo_runs_on_the_engine(spark: Any, tmp_path: Path) -> None:
         assert query["rows"] == summary["rows"]
         assert query["rows_late"] == 0
         assert query["matches"] == query["result_rows"] > 0
+
+
+def test_too_fast_draws_both_runs(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure = tmp_path / "too_fast.png"
+    too_fast.main(["--seconds", "2", "--rate", "100", "--out", str(figure)], spark)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    told = capsys.readouterr().out
+    assert "without shedding: " in told
+    assert "with shedding: " in told
+
+
+def test_too_fast_tells_how_long_and_how_much() -> None:
+    def record(second: int, **join: Any) -> dict[str, Any]:
+        return {
+            "timestamp": f"2026-01-01T00:00:{second:02}.000Z",
+            "durationMs": {"triggerExecution": 500},
+            "skewless": {"operators": [join]},
+        }
+
+    shed = {"missed": 30.0}
+    found = too_fast.course([record(10, matches=0), record(14, matches=10, shed=shed)])
+    assert found == [(0.5, 0.5, 1.0), (4.5, 0.5, 0.25)]

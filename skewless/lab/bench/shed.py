@@ -78,6 +78,7 @@ class Timetable:
     def describe(self) -> dict[str, Any]:
         return {
             **asdict(self),
+            "phases": [list(phase) for phase in self.phases],
             "items": ITEMS,
             "exponent": EXPONENT,
             "at_least": AT_LEAST,
