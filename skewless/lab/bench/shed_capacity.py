@@ -94,7 +94,7 @@ def measure(spark: "SparkSession", calibration: Calibration, rate: float) -> Poi
     edges = [0.0, *(window_s + n * interval_s for n in range(MEASURED + 1))]
     with tempfile.TemporaryDirectory(dir=calibration.folder) as folder:
         write(sides([(rate, edges[-1])], window_s), Path(folder), edges)
-        result = joined(spark, folder, window_s, calibration.cores, most_files=1)
+        result = joined(spark, folder, window_s, calibration.cores, one_by_one=True)
         query = to_nowhere(result, f"{folder}/checkpoint")
         turns = [turn_of(p) for p in follow(query, lambda event: None)][-MEASURED:]
     return Point(

@@ -18,6 +18,8 @@ from skewless.lab.bench.shed_streams import AT_LEAST, SCHEMA, SIDES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from skewless.shedding.policy import Shedding
+
 SHED, DROP, NONE = "Shed", "RandomDrop", "no shedding"
 # After the last file a query that keeps up is done within so many intervals.
 GRACE = 3
@@ -99,17 +101,22 @@ def release(
         emit({"event": "batch", "done": number + 1})
 
 
-def joined(spark: "SparkSession", folder: str, window_s: float, cores: int, **options: Any) -> Any:
-    """The join of the benchmark, of two folders that files appear in."""
+def joined(
+    spark: "SparkSession",
+    folder: str,
+    window_s: float,
+    cores: int,
+    *,
+    shed: "Shedding | None" = None,
+    one_by_one: bool = False,
+) -> Any:
+    """The join of the benchmark, of two folders of files: all that are there, or `one_by_one`."""
     import skewless as sk
 
-    shed, most = options.get("shed"), options.get("most_files")
-    sides = []
-    for side in SIDES:
-        reader = spark.readStream.schema(SCHEMA)
-        if most is not None:
-            reader = reader.option("maxFilesPerTrigger", most)
-        sides.append(reader.parquet(f"{folder}/{side}"))
+    reader = spark.readStream.schema(SCHEMA)
+    if one_by_one:
+        reader = reader.option("maxFilesPerTrigger", 1)
+    sides = [reader.parquet(f"{folder}/{side}") for side in SIDES]
     return sk.join(
         sides[0],
         sides[1],

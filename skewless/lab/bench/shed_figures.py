@@ -53,6 +53,7 @@ def figures(
         "output": sum(turn.matches for turn in during),
         "matches": sum(turn.matches for turn in turns),
         "fraction": weighted_fraction(during[1:]),
+        "fraction_before": weighted_fraction(before),
         "dropped": sum(turn.dropped for turn in turns),
         "late": sum(turn.late for turn in turns),
         "batches_until_full": until_full(after),

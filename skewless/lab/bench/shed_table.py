@@ -46,7 +46,9 @@ def render(outcome: dict[str, Any]) -> RenderableType:
 
 
 def _runs(outcome: dict[str, Any]) -> Table:
-    table = narrow("contender", "over", "longest s", "first s", "last s", "results", "probed")
+    table = narrow(
+        "contender", "over", "longest s", "first s", "last s", "results", "calm", "probed"
+    )
     for run in outcome["runs"]:
         found = run["figures"]
         if found is None:
@@ -59,9 +61,14 @@ def _runs(outcome: dict[str, Any]) -> Table:
             duration(found["first_overloaded"]),
             duration(found["last_overloaded"]) + ("" if found["finished"] else " …"),
             number(found["output"]),
-            "–" if found["fraction"] is None else f"{found['fraction']:.0%}",
+            _share(found["fraction_before"]),
+            _share(found["fraction"]),
         )
     return table
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}" if value >= 0.1 else f"{value:.1%}"
 
 
 def _pairs(outcome: dict[str, Any]) -> Table:
@@ -81,7 +88,8 @@ def _remarks(outcome: dict[str, Any]) -> list[Text]:
     lines = [
         Text(
             f"a full join keeps up with {number(outcome['capacity']['rate'])} rows/s a side; "
-            "first, last: the first and the last overloaded batch"
+            "first, last: the first and the last overloaded batch; calm, probed: comparisons made "
+            "÷ comparisons of a full probe, before and under overload"
         )
     ]
     if any(r["figures"] and not r["figures"]["finished"] for r in outcome["runs"]):

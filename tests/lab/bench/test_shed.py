@@ -164,7 +164,7 @@ def test_figures_of_an_overload() -> None:
     found = figures(turns, Overload(200, 500), interval_s=2.0, fitting=800)
     assert (found["over"], found["judged"], found["longest"]) == (1, 6, 2.5)
     assert (found["first_overloaded"], found["last_overloaded"]) == (5.0, 2.5)
-    assert found["fraction"] == 0.3
+    assert (found["fraction"], found["fraction_before"]) == (0.3, 1.0)
     assert (found["output"], found["matches"]) == (30, 80)
     assert found["batches_until_full"] == 2
     # While the windows are still full, there is too much to probe however few rows come.
