@@ -18,6 +18,7 @@ from skewless.doctor import Check
 from skewless.errors import bad_argument
 from skewless.lab.bench.balance import SCENARIOS
 from skewless.lab.bench.engines import ENGINES
+from skewless.lab.bench.shed import SCENARIOS as SHED_SCENARIOS
 from skewless.lab.bench.workloads import FULL
 
 Calls = list[dict[str, Any]]
@@ -62,6 +63,7 @@ def test_version() -> None:
         ("bench",),
         ("bench", "join"),
         ("bench", "balance"),
+        ("bench", "shed"),
         ("reproduce",),
         ("reproduce", "ls-stream"),
     ],
@@ -161,12 +163,13 @@ def test_reproduce_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> 
     ]
 
 
-def test_bench_balance_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
-    calls = stand_in("skewless.lab.bench.balance")
+@pytest.mark.parametrize("name", ["balance", "shed"])
+def test_bench_by_scenarios(stand_in: Callable[[str], Calls], tmp_path: Path, name: str) -> None:
+    calls = stand_in(f"skewless.lab.bench.{name}")
     out = tmp_path / "r.json"
-    assert invoke("bench", "balance").exit_code == 0
+    assert invoke("bench", name).exit_code == 0
     result = invoke(
-        *("bench", "balance", "--scenario", "a", "--scenario", "b", "--quick", "--json", str(out))
+        *("bench", name, "--scenario", "a", "--scenario", "b", "--quick", "--json", str(out))
     )
     assert result.exit_code == 0
     assert calls == [
@@ -175,17 +178,19 @@ def test_bench_balance_options(stand_in: Callable[[str], Calls], tmp_path: Path)
     ]
 
 
-def test_bench_balance_help_names_what_there_is() -> None:
-    text = invoke("bench", "balance", "--help").output
-    for name in SCENARIOS:
-        assert name in text
+@pytest.mark.parametrize(("name", "scenarios"), [("balance", SCENARIOS), ("shed", SHED_SCENARIOS)])
+def test_bench_help_names_the_scenarios(name: str, scenarios: tuple[str, ...]) -> None:
+    text = invoke("bench", name, "--help").output
+    for scenario in scenarios:
+        assert scenario in text
 
 
-def test_bench_balance_with_errors_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("skewless.lab.bench.balance")
+@pytest.mark.parametrize("name", ["balance", "shed"])
+def test_bench_with_errors_fails(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    module = ModuleType(f"skewless.lab.bench.{name}")
     module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "skewless.lab.bench.balance", module)
-    assert invoke("bench", "balance").exit_code == 1
+    monkeypatch.setitem(sys.modules, f"skewless.lab.bench.{name}", module)
+    assert invoke("bench", name).exit_code == 1
 
 
 def test_json_without_a_folder_is_refused_before_the_work(

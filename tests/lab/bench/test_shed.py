@@ -2,10 +2,12 @@
 
 import io
 import json
+import sys
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -396,3 +398,26 @@ def test_capacity_is_measured_with_full_windows(spark: SparkSession, tmp_path: P
     assert found.seconds > 0
     assert found.comparisons > 100
     assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_comparisons_are_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def perform(point: Any, seed: int) -> Any:
+        asked.append((point.experiment, seed))
+        return SimpleNamespace(as_json=lambda: {"seed": seed})
+
+    names = ("probability", "rates", "lag", "basic", "steady")
+    target = {"target": "rate ÷ drop ≥ 2", "bound": 2.0, "value": 2.125, "range": [2.0, 2.25]}
+    experiments = ModuleType("skewless.lab.reproduce.shedding_experiments")
+    vars(experiments).update(
+        perform=perform, points=lambda quick: [SimpleNamespace(experiment=n) for n in names]
+    )
+    report = ModuleType("skewless.lab.reproduce.shedding_report")
+    vars(report).update(targets=lambda results, quick: [{**target, "reached": None}])
+    for module in (experiments, report):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    result, shown = bench("comparisons")
+    assert asked == [("rates", 1), ("lag", 1), ("steady", 1)]
+    assert result["scenarios"]["comparisons"]["targets"][0]["value"] == 2.125
+    assert "rate ÷ drop ≥ 2: 2.12 (2.00–2.25), not judged" in shown
