@@ -130,7 +130,8 @@ class ProbingMemory:
                 most_rows=None if most is None or most > 2 * came else most,
             )
         hardly = all(a.fraction < _HARDLY for a in accounts if a.offered)
-        if not hardly or stored <= _MORE_ROWS * self.fitting_rows:
+        # Where no batch has kept to the limit, nothing says that fewer rows would.
+        if not (hardly and 0 < _MORE_ROWS * self.fitting_rows < stored):
             return self
         fewer = stored * adapted(1.0, fetched=limit_ms, arrived=elapsed_ms)
         return replace(self, most_rows=max(self.fitting_rows, fewer))
