@@ -10,6 +10,7 @@ from numba import njit, types
 from skewless.lab.reproduce.windowed.probing import (
     BY_IDENTIFIER,
     begin_probe,
+    compiled,
     end_probe,
     expire,
     insert,
@@ -20,7 +21,10 @@ from skewless.lab.reproduce.windowed.streams import Tuples
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_CLOCK = int(time.CLOCK_MONOTONIC)
+# Of this thread alone: what else runs on the machine does not count.
+_CLOCK = int(time.CLOCK_THREAD_CPUTIME_ID)
+# Not cached: numba would not notice that what is called in another file has changed.
+compiled_anew = njit(nogil=True, _nrt=False)  # type: ignore[call-overload]
 _GOLDEN = 0.6180339887498949
 _clock_gettime = types.ExternalFunction(
     "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
@@ -46,6 +50,7 @@ class Counts(NamedTuple):
     dropped: Ints
     compared: Floats  # [side of the window, basic window]
     matched: Floats
+    clock: Ints  # where it is read into
 
 
 class Settings(NamedTuple):
@@ -58,7 +63,7 @@ class Settings(NamedTuple):
     buffer_s: float
     sampling: float
     comparisons_per_s: float  # 0: time is measured instead
-    wall_s_per_s: float
+    measured_s_per_s: float
 
 
 class Knobs(NamedTuple):
@@ -88,16 +93,27 @@ def new_counts(seconds: int, basic_windows: int) -> Counts:
         np.zeros(seconds, np.int64),
         np.zeros((2, basic_windows)),
         np.zeros((2, basic_windows)),
+        np.zeros(2, np.int64),
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _now_ns(spot):
     _clock_gettime(_CLOCK, spot.ctypes)  # type: ignore[call-overload]
     return spot[0] * 1_000_000_000 + spot[1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
+def _reading_ns(spot):
+    """How long it takes to read the clock."""
+    least = 1_000_000
+    for _ in range(8):
+        began = _now_ns(spot)
+        least = min(least, _now_ns(spot) - began)
+    return least
+
+
+@compiled
 def _admit(tuples, buffers, counts, buffer_s, now):
     """Takes in what has arrived by now; from a buffer that is too full tuples go at random."""
     while buffers.following[0] < len(tuples.time_s):
@@ -122,7 +138,7 @@ def _admit(tuples, buffers, counts, buffer_s, now):
             counts.dropped[min(int(arrives), len(counts.dropped) - 1)] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _drop(waiting, ends, draw):
     victim = ends[0] + int(draw * (ends[1] - ends[0]))
     for at in range(victim, ends[0], -1):
@@ -130,7 +146,7 @@ def _drop(waiting, ends, draw):
     ends[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fetch(buffers):
     """The oldest tuple that waits, or -1."""
     found = -1
@@ -142,10 +158,10 @@ def _fetch(buffers):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def slots_range(windows, side, slot):
     """The positions of a basic window that are not expired."""
-    head, tail = windows.ends[side]
+    head, tail = windows.ends[side, 0], windows.ends[side, 1]
     last = windows.last_slot[side]
     if slot < 0 or slot > last:
         return tail, tail
@@ -154,13 +170,12 @@ def slots_range(windows, side, slot):
     return max(low, head), max(high, head)
 
 
-# Not cached: numba would not notice that what it calls in another file has changed.
-@njit(nogil=True)
+@compiled_anew
 def _probe(tuples, windows, lists, pairs, counts, settings, knobs, i, slot):
     """(comparisons, matches) of tuple i with the opposite window (Algorithm 3)."""
     side = 1 - tuples.side[i]
     kind, threshold = settings.kind, settings.threshold
-    head, tail = windows.ends[side]
+    head, tail = windows.ends[side, 0], windows.ends[side, 1]
     size = tail - head
     share = knobs.fractions[side]
     budget = int(share * size + 0.5)
@@ -207,7 +222,7 @@ def _probe(tuples, windows, lists, pairs, counts, settings, knobs, i, slot):
     return used, matches
 
 
-@njit(nogil=True)
+@compiled_anew
 def fill(tuples, buffers, windows, lists, settings, until_s):
     """Puts all that arrives by then into the windows, without looking for matches."""
     while buffers.following[0] < len(tuples.time_s):
@@ -225,18 +240,18 @@ def fill(tuples, buffers, windows, lists, settings, until_s):
         expire(settings.kind, tuples, windows, lists, side, before_s, settings.per_slot_s == 0)
 
 
-@njit(nogil=True)
+@compiled_anew
 def run_until(
     tuples, buffers, windows, lists, pairs, counts, settings, knobs, now, until_s
 ):  # fmt: skip
     """Fetches and joins tuples from `now` on; gives the time at which the last one was done.
 
-    A tuple takes as long as its comparisons, or as it took in fact, at so much real time per
-    second of the stream.
+    A tuple takes as long as its comparisons, or as it took in fact, at so much time of this
+    machine per second of the stream.
     """
     kind = settings.kind
     without_slots = settings.per_slot_s == 0
-    spot = np.zeros(2, np.int64)
+    reading_ns = _reading_ns(counts.clock)
     while now < until_s:
         _admit(tuples, buffers, counts, settings.buffer_s, now)
         i = _fetch(buffers)
@@ -250,7 +265,7 @@ def run_until(
         side = tuples.side[i]
         buffers.ends[side, 0] += 1
         second = min(int(now), len(counts.fetched) - 1)
-        began = _now_ns(spot)
+        began = 0 if settings.comparisons_per_s > 0 else _now_ns(counts.clock)
         slot = int(tuples.time_s[i] * settings.per_slot_s)
         used, matches = 0, 0
         if settings.window_s[side] > 0:
@@ -265,6 +280,7 @@ def run_until(
         if settings.comparisons_per_s > 0:
             now += used / settings.comparisons_per_s
         else:
-            now += (_now_ns(spot) - began) * 1e-9 / settings.wall_s_per_s
+            took_ns = max(0, _now_ns(counts.clock) - began - reading_ns)
+            now += took_ns * 1e-9 / settings.measured_s_per_s
     _admit(tuples, buffers, counts, settings.buffer_s, now)
     return now

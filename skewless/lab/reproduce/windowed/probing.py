@@ -16,6 +16,9 @@ Ints = npt.NDArray[np.int64]
 Ints32 = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 
+# The loops allocate nothing. Without reference counts a look-up takes a fifth of the time.
+compiled = njit(cache=True, nogil=True, forceinline=True, _nrt=False)  # type: ignore[call-overload]
+
 # How matches are found: by comparing tuple with tuple, or by posting lists.
 SCAN, BY_TIME, BY_IDENTIFIER = 0, 1, 2
 _IDENTIFIERS = 2**31
@@ -112,7 +115,7 @@ def new_pairs(room: int) -> Pairs:
     return Pairs(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def insert(kind, tuples, windows, lists, i, slot):
     """Puts tuple i at the end of its window."""
     side = tuples.side[i]
@@ -132,13 +135,13 @@ def insert(kind, tuples, windows, lists, i, slot):
             _post(kind, lists, side, slot, tuples.items[k], tuples.identifier[i], position)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _list_of(lists, side, slot, item, identifier):
     key = (side * lists.slots + slot) * lists.items + item
     return key * lists.parts + identifier * lists.parts // _IDENTIFIERS
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _post(kind, lists, side, slot, item, identifier, position):
     if kind == BY_TIME:
         key = (side * lists.slots + slot) * lists.items + item
@@ -154,13 +157,13 @@ def _post(kind, lists, side, slot, item, identifier, position):
     lists.length[key] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expire(kind, tuples, windows, lists, side, before_s, remove):
     """Moves the head past tuples that are too old; takes them out of their lists if asked to.
 
     With basic windows nothing needs to be taken out: a slot goes as a whole.
     """
-    head, tail = windows.ends[side]
+    head, tail = windows.ends[side, 0], windows.ends[side, 1]
     while head < tail and tuples.time_s[windows.of[side, head]] < before_s:
         if remove and kind == BY_IDENTIFIER:
             i = windows.of[side, head]
@@ -170,7 +173,7 @@ def expire(kind, tuples, windows, lists, side, before_s, remove):
     windows.ends[side, 0] = head
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _remove(lists, side, item, identifier, position):
     key = _list_of(lists, side, 0, item, identifier)
     entry = (identifier << 32) | position
@@ -184,7 +187,7 @@ def _remove(lists, side, item, identifier, position):
     lists.length[key] -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def begin_probe(kind, tuples, windows, lists, i):
     """Gets ready to look for the matches of tuple i."""
     if kind == SCAN:
@@ -194,14 +197,14 @@ def begin_probe(kind, tuples, windows, lists, i):
         lists.probe[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def end_probe(kind, tuples, windows, i):
     if kind == SCAN:
         for k in range(tuples.first[i], tuples.first[i + 1]):
             windows.present[tuples.items[k]] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def probe_part(kind, tuples, windows, lists, pairs, i, slot, low, high, share, threshold):
     """How many tuples at the positions from low to high share enough items with tuple i.
 
@@ -235,41 +238,37 @@ def probe_part(kind, tuples, windows, lists, pairs, i, slot, low, high, share, t
     return matches
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scan(windows, pairs, probing, i, low, high, threshold):
     side = 1 - probing
-    present = windows.present
-    items = windows.items[side]
-    first = windows.first[side]
     matches = 0
     for position in range(low, high):
         shared = 0
-        for k in range(first[position], first[position + 1]):
-            shared += present[items[k]]
+        for k in range(windows.first[side, position], windows.first[side, position + 1]):
+            shared += windows.present[windows.items[side, k]]
         if shared >= threshold:
             matches += 1
             _note(pairs, windows, side, i, position)
     return matches
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count(lists, pairs, windows, side, i, at, end, base, low, threshold):
     """Counts one more shared item for each entry, and those that now have enough."""
-    seen = lists.seen[side]
     matches = 0
     for e in range(at, end):
         position = lists.entry[e] & _POSITION
         if position < low:
             continue
-        shared = max(seen[position], base) + 1
-        seen[position] = shared
+        shared = max(lists.seen[side, position], base) + 1
+        lists.seen[side, position] = shared
         if shared == base + threshold:
             matches += 1
             _note(pairs, windows, side, i, position)
     return matches
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _note(pairs, windows, side, i, position):
     at = pairs.found[0]
     if at < len(pairs.first):
@@ -279,7 +278,7 @@ def _note(pairs, windows, side, i, position):
         pairs.found[0] = at + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_from(entries, begin, end, value):
     """The first place from begin to end whose entry is not below the value."""
     while begin < end:

@@ -49,8 +49,8 @@ class Comparisons:
 
 
 @dataclass(frozen=True)
-class WallTime:
-    """This machine, for so much real time per second of the stream."""
+class MeasuredTime:
+    """This machine, for so much CPU time of the joining thread per second of the stream."""
 
     s_per_s: float
 
@@ -118,15 +118,15 @@ def simulate(
     scheme: Scheme,
     streams: Streams,
     join: Join,
-    budget: Comparisons | WallTime,
+    budget: Comparisons | MeasuredTime,
     *,
     room_for_pairs: int = 0,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = time.thread_time,
 ) -> Run:
     """One run. Under a budget of comparisons equal input gives equal results.
 
-    In a run by wall time the adaptations cost what they take, as probing does. The pairs of tuples
-    that match are kept as far as there is room for them.
+    In a run by measured time the adaptations cost what they take, as probing does. The pairs of
+    tuples that match are kept as far as there is room for them.
     """
     tuples = streams.tuples
     has_basic = scheme in (Scheme.TIME, Scheme.DIRECTION)
@@ -142,7 +142,7 @@ def simulate(
         join.buffer_s,
         join.sampling,
         float(budget.per_s) if isinstance(budget, Comparisons) else 0.0,
-        float(budget.s_per_s) if isinstance(budget, WallTime) else 0.0,
+        float(budget.s_per_s) if isinstance(budget, MeasuredTime) else 0.0,
     )
     n = join.basic_windows if has_basic else 0
     buffers, counts = kernel.new_buffers(tuples), kernel.new_counts(ceil(streams.seconds), n)
@@ -164,7 +164,7 @@ def simulate(
         fetched, arrived = int(counts.fetched.sum()), int(buffers.arrived.sum())
         began = clock()
         steering.adapt(fetched - was[0], arrived - was[1], counts)
-        if isinstance(budget, WallTime):
+        if isinstance(budget, MeasuredTime):
             now += (clock() - began) / budget.s_per_s
         course.append(steering.setting(until_s))
     found = int(pairs.found[0])

@@ -12,7 +12,7 @@ from skewless.lab.reproduce.windowed.simulation import (
     Join,
     Run,
     Scheme,
-    WallTime,
+    MeasuredTime,
     simulate,
 )
 from skewless.lab.reproduce.windowed.streams import LAG, Streams, paper_streams
@@ -168,19 +168,19 @@ def test_windows_can_be_filled_beforehand() -> None:
     assert (run.matches[8:] == whole.matches[8:]).all()
 
 
-def test_by_wall_time_less_time_is_less_output() -> None:
+def test_by_measured_time_less_time_is_less_output() -> None:
     given = streams()
-    much = simulate(Scheme.RATE, given, JOIN, WallTime(1_000.0), room_for_pairs=ROOM)
-    little = simulate(Scheme.RATE, given, JOIN, WallTime(1e-6), room_for_pairs=ROOM)
+    much = simulate(Scheme.RATE, given, JOIN, MeasuredTime(1_000.0), room_for_pairs=ROOM)
+    little = simulate(Scheme.RATE, given, JOIN, MeasuredTime(1e-6), room_for_pairs=ROOM)
     assert pairs_of(much) == by_brute_force(given, JOIN.threshold, JOIN.windows_s)
     assert pairs_of(little) < pairs_of(much)
 
 
-def test_adaptations_cost_their_wall_time() -> None:
+def test_adaptations_cost_the_time_they_take() -> None:
     """A clock that says that every adaptation took a second leaves nothing of a period of 1 s."""
     readings = iter(range(1_000))
-    run = simulate(Scheme.RATE, streams(), JOIN, WallTime(1.0), clock=lambda: float(next(readings)))
-    free = simulate(Scheme.RATE, streams(), JOIN, WallTime(1.0), clock=lambda: 0.0)
+    run = simulate(Scheme.RATE, streams(), JOIN, MeasuredTime(1.0), clock=lambda: float(next(readings)))
+    free = simulate(Scheme.RATE, streams(), JOIN, MeasuredTime(1.0), clock=lambda: 0.0)
     assert run.matches.sum() < free.matches.sum() / 2
 
 
@@ -193,6 +193,6 @@ def test_wrong_joins_are_refused(wrong: dict) -> None:
 
 
 def test_wrong_budgets_are_refused() -> None:
-    for budget in (Comparisons, WallTime):
+    for budget in (Comparisons, MeasuredTime):
         with pytest.raises(SkewlessError):
             budget(0.0)
