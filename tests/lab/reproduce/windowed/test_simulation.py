@@ -10,9 +10,9 @@ from skewless.lab.reproduce.windowed.simulation import (
     Access,
     Comparisons,
     Join,
+    MeasuredTime,
     Run,
     Scheme,
-    MeasuredTime,
     simulate,
 )
 from skewless.lab.reproduce.windowed.streams import LAG, Streams, paper_streams
@@ -179,7 +179,9 @@ def test_by_measured_time_less_time_is_less_output() -> None:
 def test_adaptations_cost_the_time_they_take() -> None:
     """A clock that says that every adaptation took a second leaves nothing of a period of 1 s."""
     readings = iter(range(1_000))
-    run = simulate(Scheme.RATE, streams(), JOIN, MeasuredTime(1.0), clock=lambda: float(next(readings)))
+    run = simulate(
+        Scheme.RATE, streams(), JOIN, MeasuredTime(1.0), clock=lambda: float(next(readings))
+    )
     free = simulate(Scheme.RATE, streams(), JOIN, MeasuredTime(1.0), clock=lambda: 0.0)
     assert run.matches.sum() < free.matches.sum() / 2
 
