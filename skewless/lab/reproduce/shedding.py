@@ -24,6 +24,7 @@ from skewless.lab.reproduce.shedding_report import draw, render, targets
 from skewless.planning.checks import check_whole
 
 REPEATS = 5
+FEWER_REPEATS = 3  # of the many points on basic windows
 Task = tuple[Point, int, int]  # point, seed, repeat
 
 
@@ -37,7 +38,8 @@ def tasks(*, quick: bool, seeds: int, cashtags: Path | None) -> Iterator[Task]:
 def measured_tasks(*, quick: bool) -> Iterator[Task]:
     """Every measured point again and again, always with seed 1: what differs is the machine."""
     for point in measured_points(quick=quick):
-        for repeat in range(1 if quick else REPEATS):
+        often = FEWER_REPEATS if point.steady else REPEATS
+        for repeat in range(1 if quick else often):
             yield point, 1, repeat
 
 

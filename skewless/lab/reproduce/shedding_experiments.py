@@ -34,7 +34,7 @@ BASIC_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 INDEXED_WINDOW_S = 200.0
 INDEXED_BASIC_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0)
 STEADY_RATE = 500.0
-STEADY_S, SETTLING_S = 60.0, 20.0
+SETTLING_S, LEAST_MEASURED_S = 20.0, 40.0
 # Real data: a day takes a second.
 CASHTAG_LAGS_S = (0.0, 15.0)
 CASHTAG_KEEPS = (0.5, 0.98)
@@ -145,8 +145,11 @@ def _drawn(
 
 
 def steady(window_s: float) -> Phases:
-    """500 tuples per second until the windows are full and for some time after."""
-    return ((STEADY_RATE, window_s + STEADY_S),)
+    """500 tuples per second: windows are filled, fractions settle, and then it is measured.
+
+    For a window's length at least: what a basic window finds depends on how full the newest is.
+    """
+    return ((STEADY_RATE, window_s + SETTLING_S + max(LEAST_MEASURED_S, window_s)),)
 
 
 def points(*, quick: bool) -> Iterator[Point]:

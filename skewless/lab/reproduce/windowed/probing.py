@@ -222,7 +222,8 @@ def probe_part(kind, tuples, windows, lists, pairs, i, slot, low, high, share, t
             key = (side * lists.slots + slot) * lists.items + tuples.items[k]
             at = lists.begin[key]
             end = at + lists.length[key]
-            at = _first_from(lists.entry, at, end, low)
+            if at < end and lists.entry[at] < low:
+                at = _first_from(lists.entry, at, end, low)
             matches += _count(lists, pairs, windows, side, i, at, end, base, low, threshold)
             continue
         bound = int(share * _IDENTIFIERS)
