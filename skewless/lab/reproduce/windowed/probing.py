@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from skewless.errors import bad_argument
 from skewless.lab.reproduce.windowed.streams import Tuples
 
 Ints = npt.NDArray[np.int64]
@@ -23,7 +24,7 @@ compiled = njit(cache=True, nogil=True, forceinline=True, _nrt=False)  # type: i
 SCAN, BY_TIME, BY_IDENTIFIER = 0, 1, 2
 _IDENTIFIERS = 2**31
 _POSITION = 2**32 - 1
-# An item may occur in up to so many lists of a probe.
+# A set that is found by posting lists has fewer items than this.
 _MOST_ITEMS = 64
 # A list sorted by identifier is cut into parts of about so many entries.
 _PART = 16
@@ -90,6 +91,8 @@ def new_lists(tuples: Tuples, items: int, slots: int, slot_of: Ints, kind: int) 
             nothing, nothing, nothing, 1, slots, items, np.zeros((2, 1), np.int64), nothing
         )
     sizes = np.diff(tuples.first)
+    if sizes.max(initial=0) >= _MOST_ITEMS:
+        raise bad_argument("tuples", int(sizes.max()), f"sets of fewer than {_MOST_ITEMS} items")
     parts = 1
     if kind == BY_IDENTIFIER:
         per_list = len(tuples.items) / (2 * slots * items)

@@ -5,8 +5,10 @@ from math import ceil
 import numpy as np
 import pytest
 
+from skewless.errors import SkewlessError
 from skewless.lab.reproduce.windowed import kernel, probing
-from skewless.lab.reproduce.windowed.streams import paper_streams
+from skewless.lab.reproduce.windowed.streams import Streams, paper_streams
+from skewless.lab.workloads.rotating import Rotating
 from skewless.shedding.ranking import shares
 
 SECONDS, WINDOW_S, BASIC_S = 12.0, 6.0, 1.0
@@ -50,6 +52,15 @@ def test_a_probe_reads_the_shares_of_the_basic_windows(fraction: float, seed: in
     for j in np.flatnonzero((probed > 0) & (probed < sizes)):
         newest = np.flatnonzero(inside & (age == j))[-probed[j] :]
         assert sorted(found[age[found] == j]) == newest.tolist(), "a part is the newest part"
+
+
+def test_posting_lists_refuse_sets_that_are_too_large() -> None:
+    workload = Rotating(0.0, 10.0, mean_size=70.0)
+    given = Streams.rotating(workload, ((10.0, 1.0),), np.random.default_rng(1))
+    slot_of = np.zeros(len(given.tuples.time_s), np.int64)
+    probing.new_lists(given.tuples, given.items, 1, slot_of, probing.SCAN)
+    with pytest.raises(SkewlessError, match="fewer than 64"):
+        probing.new_lists(given.tuples, given.items, 1, slot_of, probing.BY_TIME)
 
 
 def test_a_full_buffer_loses_tuples_of_all_ages() -> None:
