@@ -307,6 +307,27 @@ def posg(
     run(out=out, json_path=json_path, quick=quick, seeds=seeds)
 
 
+@reproduce.command("shedding")
+def shedding(
+    out: FiguresFolder = Path("reproduce-shedding"),
+    quick: FewPoints = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Streams drawn for every point.")] = 5,
+    cashtags: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="Also join real posts: a parquet file with the columns ts and symbol.",
+        ),
+    ] = None,
+    json_path: JsonFile = None,
+) -> None:
+    """The evaluation of load shedding: what a join finds when it cannot keep up."""
+    from skewless.lab.reproduce.shedding import run
+
+    run(out=out, json_path=json_path, quick=quick, seeds=seeds, cashtags=cashtags)
+
+
 @reproduce.command("rebalance")
 def rebalance(
     out: FiguresFolder = Path("reproduce-rebalance"),

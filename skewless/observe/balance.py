@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skewless.observe.dropped import explain_dropped
+from skewless.observe.shedding import explain_shedding
 
 _WIDTH = 30
 _ROUNDS = 10
@@ -22,6 +23,8 @@ def explain_balance(records: Sequence[dict[str, Any]]) -> str:
         number_told = f"{number}. " if is_chain else ""
         loads = _map_loads(operator) if operator["operator"] == "map" else _loads(operator)
         lines += [number_told + loads[0], *loads[1:]]
+        if "shed" in operator:
+            lines.append(f"  {explain_shedding(operator['shed'])}")
     lines += ["", f"Last {min(_ROUNDS, len(records))} rounds:"]
     for record in records[-_ROUNDS:]:
         if "damaged" in record:

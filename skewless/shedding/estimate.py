@@ -52,7 +52,8 @@ class Missed:
 
     @property
     def standard_error(self) -> float:
-        return float(self.variance**0.5)
+        # Sums that should be 0 may be a little less.
+        return float(max(0.0, self.variance) ** 0.5)
 
     def to_json(self) -> dict[str, float]:
         return {"results": self.results, "variance": self.variance}

@@ -31,8 +31,9 @@ _CELL_FADING = 0.8
 _MOST_MARGIN, _LEAST_MARGIN = 0.85, 0.6
 _BOOST = 1.1
 # A task that probes less than this of its windows has nothing left to shed but rows. These are
-# dropped only if they take this share of the limit: else it is something else that takes too long.
-_HARDLY, _ROWS_SHARE = 0.05, 0.25
+# dropped only if they are more by this factor than in a batch that kept to the limit: else it is
+# something else that takes too long.
+_HARDLY, _MORE_ROWS = 0.05, 1.25
 # Classes of value: the rows below the median, and so on.
 _QUANTILES = (0.5, 0.8, 0.95)
 # What an instance may always have of the time, beside what its work asks for.
@@ -55,6 +56,7 @@ class ProbingMemory:
     work: tuple[float, ...] = ()  # per instance: what a full probe would have taken, in ms
     rows: tuple[float, ...] = ()
     most_rows: float | None = None  # how many rows a batch can store; None: all that came yet
+    fitting_rows: float = 0.0  # the most that a batch has stored lately within the limit
     square_ms: float = 0.0  # of a full probe, by the square of a task's rows
     margin: float = _MOST_MARGIN
     batches: int = 0
@@ -119,16 +121,20 @@ class ProbingMemory:
     ) -> "ProbingMemory":
         """Alg. 1 on the rows that are stored: only where there is nothing left to shed but them."""
         came = sum(a.rows for a in accounts)
+        stored = sum(a.keep * a.rows for a in accounts)
         if elapsed_ms <= limit_ms:
             most = None if self.most_rows is None else 1.2 * self.most_rows
-            return replace(self, most_rows=None if most is None or most > 2 * came else most)
-        stored = sum(a.keep * a.rows for a in accounts)
+            return replace(
+                self,
+                fitting_rows=max(0.95 * self.fitting_rows, stored),
+                most_rows=None if most is None or most > 2 * came else most,
+            )
         hardly = all(a.fraction < _HARDLY for a in accounts if a.offered)
-        costs = self.costs
-        rows_ms = costs.row * max(a.keep * a.rows for a in accounts) + costs.batch_row * stored
-        if not (stored and hardly and rows_ms > _ROWS_SHARE * limit_ms):
+        # Where no batch has kept to the limit, nothing says that fewer rows would.
+        if not (hardly and 0 < _MORE_ROWS * self.fitting_rows < stored):
             return self
-        return replace(self, most_rows=stored * adapted(1.0, fetched=limit_ms, arrived=elapsed_ms))
+        fewer = stored * adapted(1.0, fetched=limit_ms, arrived=elapsed_ms)
+        return replace(self, most_rows=max(self.fitting_rows, fewer))
 
     def _with_margin(self, elapsed_ms: float, limit_ms: float) -> "ProbingMemory":
         """Alg. 1 on the error of the prediction: a batch over its limit makes all less ambitious.
@@ -230,6 +236,7 @@ class ProbingMemory:
             "work": _rounded(self.work),
             "rows": _rounded(self.rows),
             "mostRows": self.most_rows,
+            "fittingRows": round(self.fitting_rows, 1),
             "squareMs": self.square_ms,
             "margin": self.margin,
             "batches": self.batches,
@@ -250,6 +257,7 @@ class ProbingMemory:
             work=tuple(record["work"]),
             rows=tuple(record["rows"]),
             most_rows=record["mostRows"],
+            fitting_rows=record["fittingRows"],
             square_ms=record["squareMs"],
             margin=record["margin"],
             batches=record["batches"],

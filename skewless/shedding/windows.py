@@ -52,12 +52,9 @@ class BasicWindows:
             return BasicWindows((low, *(e for e in marks if low < e < high), high))
         low, high = lower_us, upper_us + 1
         length = max(1, -(-(high - low) // count))
-        # 0 is an edge where it is inside: no window goes in both directions.
-        below = [-n * length for n in range(-(low // length), 0, -1) if -n * length > low]
-        above = [n * length for n in range(1, high // length + 1) if low < n * length < high]
-        middle = [0] if low < 0 < high else []
-        inside = sorted({e for e in [*below, *middle, *above] if low < e < high})
-        return BasicWindows((low, *inside, high))
+        # Multiples of the length, 0 among them: no window goes in both directions.
+        inside = range(low // length + 1, (high - 1) // length + 1)
+        return BasicWindows((low, *(n * length for n in inside), high))
 
     def __len__(self) -> int:
         return len(self.edges_us) - 1

@@ -35,6 +35,7 @@ class Counting:
     emits: bool = False
     waits: bool = False
     sheds: bool = False
+    elapsed_ms: list[float] = field(default_factory=list)
 
     def initial_state(self, cores: int) -> OperatorState:
         return OperatorState(
@@ -57,6 +58,7 @@ class Counting:
     def advance(
         self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
     ) -> OperatorState:
+        self.elapsed_ms.append(elapsed_ms)
         gone = {name for r in reports for name in r.replaced}
         segments = [s for s in state.segments if s.name not in gone]
         segments += [s for r in reports for s in r.segments]
@@ -442,3 +444,23 @@ def test_opening_leaves_nothing_behind(storage: Storage) -> None:
     for directory in ("commits", "manifests", "segments", "reports"):
         assert storage.list(directory) == []
         assert storage.folders(directory) == set()
+
+
+def test_operators_are_told_how_long_the_batch_takes(storage: Storage) -> None:
+    """From its start on, with what the last commit took and what the driver of the engine adds."""
+    now = 0.0
+
+    def clock() -> float:
+        return now
+
+    operator = Counting()
+    engine = opened(storage, operator=operator, clock=clock)
+    for number in range(2):
+        attempt = engine.begin(number)
+        now += 2.0
+        for instance in range(INSTANCES):
+            run_task(storage, attempt, instance)
+        engine.around_ms = 30.0
+        engine.finish(attempt, {})
+    assert operator.elapsed_ms == [2_030.0, 2_030.0]
+    assert engine.own_ms == 2_000.0

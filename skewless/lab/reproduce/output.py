@@ -68,13 +68,16 @@ def new_figure() -> tuple[Any, Any]:
     return pyplot.subplots(figsize=(7, 4))
 
 
-def save_figure(figure: Any, axes: Any, path: Path) -> Path:
-    """Writes a figure of lines, with their legend beside them, never on them."""
+def save_figure(figure: Any, axes: Any, path: Path, *, beside: float = 1.0) -> Path:
+    """Writes a figure of lines, with their legend beside them, never on them.
+
+    `beside` is where the legend begins, in widths of the axes; an axis on the right needs room.
+    """
     from matplotlib import pyplot
 
     axes.grid(axis="y", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(beside, 0.5))
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

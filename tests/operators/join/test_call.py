@@ -61,7 +61,11 @@ GOOD = {"on": "k", "time": "ts", "within": "1 second"}
         ),
         ({"match": sk.InnerProduct("tags", 1), "on": "nope"}, "on: the left input has no"),
         ({"match": sk.InnerProduct("tags", 1), "on": []}, "on: got []"),
-        ({"shed": 0.5}, "shed: got 0.5"),
+        ({"shed": 0.5}, "shed: got 0.5; takes sk.Shed(max_latency="),
+        ({"shed": sk.Shed}, "shed: got"),
+        ({"shed": sk.Shed(value="nope")}, "value: got 'nope'; takes a column of the left or the"),
+        ({"shed": sk.Shed(value=("k", "nope"))}, "value: the right input has no column 'nope'"),
+        ({"shed": sk.Shed(value="name")}, "value: left column 'name' is string; takes a column of"),
         ({"balance": "Hash"}, "balance: got 'Hash'; takes a policy"),
         ({"balance": sk.Hash}, "balance: got"),
         ({"suffix": ""}, "suffix: got ''"),
@@ -135,6 +139,20 @@ def test_instances_must_be_a_whole_number() -> None:
     for wrong in (0, -1, 1.5, True, "two"):
         with pytest.raises(sk.SkewlessError, match="instances: got"):
             sk.Hash(wrong)
+
+
+def test_a_value_is_found_on_the_sides_that_have_it(inputs) -> None:
+    def values(value: object) -> dict[str, str | None]:
+        shed = sk.Shed(value=value)  # type: ignore[arg-type]
+        layout = sk.join(*inputs, **GOOD, watermark="1 second", shed=shed).node.operator.layout
+        return dict(layout.values)
+
+    assert values(None) == {}
+    left, right = values(("left_value", "right_value")).values()
+    assert left is not None
+    assert left == right, "columns of one type share a slot"
+    assert values("left_value") == {"left": left, "right": None}
+    assert values("k") == {"left": "k0", "right": "k0"}, "keys travel as keys"
 
 
 def test_output_columns(inputs) -> None:

@@ -121,6 +121,26 @@ def test_a_batch_adds_its_segments_and_takes_out_merged_and_expired_ones() -> No
     assert [s.name for s in after.segments] == ["at the bound", "right", "new", "merged"]
 
 
+class Padding(JoinOperator):
+    """As an outer join: rows that leave may be due."""
+
+    @property
+    def emits(self) -> bool:
+        return True
+
+
+def test_what_an_emission_may_still_need_stays_one_batch_longer() -> None:
+    plain = operator()
+    fields = {name: getattr(plain, name) for name in JoinOperator.__dataclass_fields__}
+    join = Padding(**fields)
+    # The watermark becomes 75 s: left rows stay from 65 s on.
+    state = replace(join.initial_state(2), segments=(segment("due", newest=65 * SECOND - 1),))
+    for kept in (["due"], []):
+        reports = [report(0, 100 * SECOND, 80 * SECOND), report(1, None, None)]
+        state = join.advance(state, reports, 0.0)
+        assert [s.name for s in state.segments] == kept
+
+
 def committed(policy: Policy, cores: int = 2) -> OperatorState:
     state = operator(policy).initial_state(cores)
     return replace(state, segments=(segment("a"),), watermark_us=7)

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skewless.engine.chunks import Limits
+from skewless.engine.engine import Engine
 from skewless.load.report import Report
 from skewless.operators.join.bounds import Bounds
+from skewless.operators.join.match import Overlap
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
@@ -25,6 +27,7 @@ from skewless.shedding.plan import Costs, ProbePlan
 from skewless.shedding.policy import Shed
 from skewless.state.commit import OperatorState
 from skewless.state.faults import Fault
+from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 from skewless.testing.local import LocalJoin
 
@@ -44,6 +47,7 @@ class Budgeted(JoinOperator):
 
     comparisons: float = 1e9
     most_rows: float | None = None
+    seed: int = 0
 
     def _plan(self, state: OperatorState, batch: int) -> ProbePlan | None:
         plan = super()._plan(state, batch)
@@ -51,8 +55,8 @@ class Budgeted(JoinOperator):
         instances = state.route.instances
         return replace(
             plan,
+            batch=batch + 1_000 * self.seed,
             costs=COSTS,
-            match_rates=(1.0,) * len(plan.match_rates),
             time_ms=self.comparisons * 1e-3,
             parallel=(1.0,) * instances,
             most_rows=self.most_rows,
@@ -225,3 +229,100 @@ def test_rows_are_dropped_by_value_and_counted_apart(tmp_path: Path) -> None:
         assert told["fraction"] == 1.0
     values = query.rows().column("a").to_numpy()
     assert values.min() > 50, "the least valuable rows went first"
+
+
+LISTS = pa.list_(pa.int64())
+LEFT_SETS = pa.schema([("t", pa.timestamp("us")), ("items", LISTS), ("a", pa.int64())])
+RIGHT_SETS = pa.schema([("u", pa.timestamp("us")), ("items", LISTS), ("b", pa.int64())])
+LAG_US = 3 * SECOND
+
+
+def sets_stream(seed: int, batches: int = 3, rows: int = 150) -> list[Batch]:
+    """Sets of items that are popular in turn; on the right side three seconds later."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for number in range(batches):
+        sides = []
+        for schema, lag_us in ((LEFT_SETS, 0), (RIGHT_SETS, LAG_US)):
+            times = rng.integers(number * 5 * SECOND, (number + 1) * 5 * SECOND, rows)
+            popular = ((times - lag_us) // (SECOND // 5)) % 60
+            drawn = (popular[:, None] + rng.geometric(0.25, (rows, 5))) % 60
+            columns = [
+                pa.array(times, pa.timestamp("us")),
+                pa.array(list(drawn), LISTS),
+                np.arange(rows) + number * rows,
+            ]
+            sides.append(pa.table(columns, schema=schema))
+        made.append((sides[0], sides[1]))
+    return made
+
+
+def joined_sets(directory: Path, batches: list[Batch], **options: Any) -> BudgetedJoin:
+    directory.mkdir(parents=True)
+    ACCOUNTS.clear()
+    faults = options.pop("faults", ())
+    query = BudgetedJoin(
+        str(directory),
+        on=[],
+        time=("t", "u"),
+        bounds=BOUNDS,
+        delays=Delays({"left": 5 * SECOND, "right": 5 * SECOND}),
+        left_schema=LEFT_SETS,
+        right_schema=RIGHT_SETS,
+        match=Overlap("items", at_least=3),
+        **{"policy": Hash(2), "shed": Shed("1 second"), **options},
+    )
+    query.run(batches, faults)
+    return query
+
+
+def test_the_ranking_finds_a_lag_between_the_streams(tmp_path: Path) -> None:
+    query = joined_sets(tmp_path / "state", sets_stream(1, batches=5), comparisons=2_000)
+    ranking = query.progress[-1]["operators"][0]["shed"]["ranking"]
+    lower_ms, upper_ms = ranking[0]
+    assert lower_ms <= LAG_US / 1e3 + 500
+    assert upper_ms >= LAG_US / 1e3 - 500
+    told = query.progress[-1]["operators"][0]["shed"]
+    assert told["leftWindow"] > told["rightWindow"], "right rows come later: they probe"
+
+
+def test_sets_that_shed_give_true_results_once_and_the_same_after_kills(tmp_path: Path) -> None:
+    batches = sets_stream(2, batches=4)
+    everything = joined_sets(tmp_path / "full", batches)
+    budget = {"comparisons": 700}
+    shed = joined_sets(tmp_path / "shed", batches, **budget, policy=Auto(2))
+    assert not bag_of_ids(shed.rows()) - bag_of_ids(everything.rows())
+    assert 0 < shed.rows().num_rows < everything.rows().num_rows
+    plain = joined_sets(tmp_path / "plain", batches, **budget)
+    kills = [Fault("in_task", 1), Fault("after_sink", 2), Fault("before_commit", 3)]
+    killed = joined_sets(tmp_path / "killed", batches, **budget, faults=kills)
+    for number in range(len(batches)):
+        assert bag_of_ids(killed.sink[number]) == bag_of_ids(plain.sink[number])
+
+
+def bag_of_ids(table: pa.Table) -> Counter[Any]:
+    return bag(table.select(["a", "b"]))
+
+
+def test_the_estimate_of_missed_results_is_right_on_the_average(tmp_path: Path) -> None:
+    """Over many seeds the mean error is within two of its standard errors."""
+    batches = sets_stream(3, batches=2, rows=250)
+    joined_sets(tmp_path / "full", batches)
+    matches = [sum(a.matches for a in accounts) for accounts in ACCOUNTS]
+    query = joined_sets(tmp_path / "shed", batches[:1], shed=Shed("1 second", sample=0.5))
+    errors, variances = [], []
+    for seed in range(100):
+        ACCOUNTS.clear()
+        operator = replace(query.operator, comparisons=3_000.0, seed=seed)
+        again = Engine(Storage(query.directory), (operator,), 2)
+        query.operator, query.engine = operator, again
+        again.open()
+        query.step(1, batches[1])
+        (accounts,) = ACCOUNTS
+        found = sum(a.matches for a in accounts)
+        errors.append(sum(a.missed.results for a in accounts) - (matches[1] - found))
+        variances.append(sum(a.missed.variance for a in accounts))
+        assert found < 0.8 * matches[1]
+        Path(query.directory, "commits", "000000000001.json").unlink()
+    assert abs(np.mean(errors)) < 2 * np.std(errors) / 10
+    assert np.sqrt(np.mean(variances)) == pytest.approx(np.std(errors), rel=0.4)
