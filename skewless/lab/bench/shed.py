@@ -265,7 +265,8 @@ class _Bench:
             errors.append("results were shed although there was time for all")
         elif any(pair.matches[0] != pair.matches[1] for pair in found):
             errors.append(f"different matches: {[pair.matches for pair in found]}")
-        slower = [pair.slowdown - 1 for pair in found]
+        slower = [pair.slower for pair in found]
+        by_cpu = [pair.slower_by_cpu for pair in found]
         return {
             "title": f"Shed without need: {workload.title}",
             "parameters": {**workload.describe(), "pairs": pairs},
@@ -273,6 +274,9 @@ class _Bench:
             "pairs": [asdict(pair) for pair in found],
             "values": {"slower": statistics.median(slower)} if slower else {},
             "spread": [min(slower), max(slower)] if slower else None,
+            "slower_by_cpu": [min(by_cpu), statistics.median(by_cpu), max(by_cpu)]
+            if by_cpu
+            else None,
             "errors": errors,
         }
 

@@ -36,16 +36,26 @@ class Pairs(Request):
 
 @dataclass(frozen=True)
 class Pair:
-    """Seconds per batch without `shed` and with it, medians of one run each."""
+    """A batch without `shed` and with it, medians of one run each.
 
-    plain: float
+    Where other programs take turns on the cores, the CPU time of the tasks differs less than the
+    time of the batch.
+    """
+
+    plain: float  # seconds
     shed: float
+    plain_cpu_ms: float  # of all tasks
+    shed_cpu_ms: float
     matches: tuple[int, int]
     fraction: float  # the least of all batches with `shed`
 
     @property
-    def slowdown(self) -> float:
-        return self.shed / self.plain
+    def slower(self) -> float:
+        return self.shed / self.plain - 1
+
+    @property
+    def slower_by_cpu(self) -> float:
+        return self.shed_cpu_ms / self.plain_cpu_ms - 1
 
 
 def compare(pairs: Pairs, emit: Emit) -> None:
@@ -77,9 +87,14 @@ def pair_of(plain: list[Any], shed: list[Any], warm_up: int) -> Pair:
     def operators(records: list[Any]) -> list[Any]:
         return [p["skewless"]["operators"][0] for p in records]
 
+    def cpu_ms(records: list[Any]) -> float:
+        return statistics.median(sum(j["load"]["cpuMs"]) for j in operators(records[warm_up:]))
+
     return Pair(
         seconds(plain),
         seconds(shed),
+        cpu_ms(plain),
+        cpu_ms(shed),
         (
             sum(join["matches"] for join in operators(plain)),
             sum(join["matches"] for join in operators(shed)),

@@ -72,7 +72,7 @@ def _share(value: float | None) -> str:
 
 
 def _pairs(outcome: dict[str, Any]) -> Table:
-    table = narrow("pair", "s/batch", "with shed", "slower")
+    table = narrow("pair", "s/batch", "with shed", "slower", "CPU ms", "with shed")
     for place, pair in enumerate(outcome["pairs"], start=1):
         slower = pair["shed"] / pair["plain"] - 1
         table.add_row(str(place), duration(pair["plain"]), duration(pair["shed"]), f"{slower:+.1%}")
@@ -81,8 +81,14 @@ def _pairs(outcome: dict[str, Any]) -> Table:
 
 def _remarks(outcome: dict[str, Any]) -> list[Text]:
     if "pairs" in outcome:
-        spread = outcome["spread"]
-        return [Text(f"from {spread[0]:+.1%} to {spread[1]:+.1%}")] if spread else []
+        spread, by_cpu = outcome["spread"], outcome["slower_by_cpu"]
+        if not spread:
+            return []
+        low, median, high = (f"{value:+.1%}" for value in by_cpu)
+        return [
+            Text(f"from {spread[0]:+.1%} to {spread[1]:+.1%}"),
+            Text(f"by the CPU time of the tasks: {median}, from {low} to {high}"),
+        ]
     if "capacity" not in outcome:
         return []
     lines = [

@@ -195,6 +195,7 @@ def progress(shed: dict[str, Any] | None) -> dict[str, Any]:
         "late": {"left": 1, "right": 0},
         "matches": 5,
         "comparisons": 9,
+        "load": {"cpuMs": [200.0, 100.0]},
         **({"shed": shed} if shed else {}),
     }
     return {
@@ -226,8 +227,8 @@ def test_a_batch_that_never_ended_took_at_least_so_long() -> None:
 def test_a_pair_of_runs() -> None:
     whole = {"fraction": 1.0, "offered": 9, "missed": 0, "missedError": 0, "droppedRows": {}}
     found = pair_of([progress(None)] * 2, [progress(whole)] * 2, warm_up=1)
-    assert found == Pair(1.4, 1.4, (10, 10), 1.0)
-    assert found.slowdown == 1.0
+    assert found == Pair(1.4, 1.4, 300.0, 300.0, (10, 10), 1.0)
+    assert (found.slower, found.slower_by_cpu) == (0.0, 0.0)
 
 
 SECONDS = {"Shed": 1.5, "RandomDrop": 1.6, "no shedding": 6.0}
@@ -240,7 +241,7 @@ def pretend(request: Request, on_batch: OnBatch) -> shed.Heard:
         points = [Point(100.0, 1.0, 1e5), Point(200.0, 3.0, 4e5)]
         return [asdict(point) for point in points], None
     if isinstance(request, Pairs):
-        return [asdict(Pair(1.0, slow, (7, 7), 1.0)) for slow in (1.04, 1.01, 0.99)], None
+        return [asdict(Pair(1.0, s, 200.0, 201.0, (7, 7), 1.0)) for s in (1.04, 1.01, 0.99)], None
     assert isinstance(request, Contest)
     names = sorted(path.name for path in Path(request.files, "left").iterdir())
     turns = []
@@ -336,13 +337,17 @@ def test_needless_shedding_is_judged_by_the_median_pair() -> None:
     assert found["spread"] == [pytest.approx(-0.01), pytest.approx(0.04)]
     assert "shed without need ≤ 2 % slower: +1.0%, not judged" in shown
     assert "from -1.0% to +4.0%" in shown
+    assert "by the CPU time of the tasks: +0.5%" in shown
 
 
 @pytest.mark.parametrize(
     ("pair", "error"),
     [
-        (Pair(1.0, 1.0, (7, 7), 0.9), "results were shed although there was time for all"),
-        (Pair(1.0, 1.0, (7, 6), 1.0), "different matches: [(7, 6)]"),
+        (
+            Pair(1.0, 1.0, 9.0, 9.0, (7, 7), 0.9),
+            "results were shed although there was time for all",
+        ),
+        (Pair(1.0, 1.0, 9.0, 9.0, (7, 6), 1.0), "different matches: [(7, 6)]"),
     ],
 )
 def test_needless_shedding_changes_nothing(pair: Pair, error: str) -> None:
