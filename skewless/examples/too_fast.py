@@ -120,10 +120,13 @@ def draw(courses: dict[str, list[tuple[float, float, float]]], path: Path) -> No
 def main(arguments: list[str] | None = None, spark: SparkSession | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=40, help="how long posts come")
-    parser.add_argument("--rate", type=float, default=5_000, help="posts per second and side")
+    parser.add_argument("--rate", type=float, default=12_000, help="posts per second and side")
     parser.add_argument("--out", type=Path, default=Path("too_fast.png"), help="the figure")
     options = parser.parse_args(arguments)
-    spark = spark or sk.session()
+    if spark is None:
+        spark = sk.session()
+        # A query that is stopped while it is far behind leaves long stack traces.
+        spark.sparkContext.setLogLevel("OFF")
     courses = {}
     with tempfile.TemporaryDirectory() as name:
         posts = Path(name) / "posts"
