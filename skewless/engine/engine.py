@@ -2,12 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, Self, cast
+from typing import Any
 
 from skewless.engine.names import operator_name
+from skewless.engine.operator import Operator
 from skewless.engine.setting import Setting
 from skewless.load.report import Report, read_reports
 from skewless.state.commit import (
@@ -20,7 +21,6 @@ from skewless.state.commit import (
 )
 from skewless.state.dropped import DroppedFile
 from skewless.state.faults import Faults
-from skewless.state.manifest import Segments
 from skewless.state.naming import (
     COMMITS,
     DROPPED,
@@ -37,61 +37,6 @@ from skewless.state.storage import MissingFileError, StateError, Storage
 # How many commit files stay as the record of progress, as Spark keeps its own.
 _PROGRESS_KEPT = 100
 _FIRST = -1
-
-
-class Operator(Protocol):
-    """What the engine asks of an operator.
-
-    A batch's result is what its tasks give (unless `waits`) and what its emission gives (if it
-    `emits`).
-    """
-
-    @property
-    def fingerprint(self) -> dict[str, Any]: ...
-    @property
-    def emits(self) -> bool:
-        """Whether the watermark of a batch may make rows due; then it is `Emitting`."""
-        ...
-
-    @property
-    def waits(self) -> bool:
-        """Whether its tasks give no rows: all are due only when the watermark is known."""
-        ...
-
-    @property
-    def sheds(self) -> bool:
-        """Whether it does less when batches take too long, and so must know how long they take."""
-        ...
-
-    def triggered(self, interval_us: int | None) -> Self:
-        """The same in a query whose trigger has this interval, if any."""
-        ...
-
-    def initial_state(self, cores: int) -> OperatorState: ...
-    def adopt(self, state: OperatorState, cores: int) -> OperatorState: ...
-    def order(self, state: OperatorState) -> tuple[int, ...]: ...
-    def task(self, state: OperatorState, setting: Setting) -> Any: ...
-    def advance(
-        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
-    ) -> OperatorState:
-        """The state after a batch that began so long ago and whose tasks have all reported."""
-        ...
-
-    def output_watermark_us(self, state: OperatorState) -> int | None: ...
-    def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]: ...
-
-
-class Emitting(Operator, Protocol):
-    """An operator that gives rows when the watermark of the batch is known."""
-
-    def emission(
-        self,
-        before: OperatorState,
-        after: OperatorState,
-        storage: Storage,
-        stored: Callable[[], Segments],
-        batch: int,
-    ) -> Any | None: ...
 
 
 @dataclass(frozen=True)
@@ -253,10 +198,9 @@ class Engine:
         """The task that gives what the batch's new watermark has made due, if anything."""
         if not self.operators[operator].emits:
             return None
-        emitting = cast("Emitting", self.operators[operator])
         before, after = attempt.parts[operator].state, self.settle(attempt, operator).state
         stored = partial(self._log.stored, after.segments, attempt.batch, operator)
-        return emitting.emission(before, after, self.storage, stored, attempt.batch)
+        return self.operators[operator].emission(before, after, self.storage, stored, attempt.batch)
 
     def finish(self, attempt: Attempt, duration_ms: dict[str, float]) -> Commit:
         """Publishes the commit of a batch whose tasks have all reported."""

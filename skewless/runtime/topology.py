@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from skewless.engine.engine import Operator
+from skewless.engine.operator import Operator
 from skewless.runtime.dispatch import quoted
 
 Transform = Callable[[DataFrame], DataFrame]
@@ -48,7 +48,7 @@ class Node:
         """Whether the result can ever have one: by its operator, and by those that feed it."""
         fed = (self.children[number] for number in self.timed_by.values())
         times = (child.timing for child in fed if isinstance(child, Node))
-        return getattr(self.operator, "gives_watermark", True) and all(
+        return self.operator.gives_watermark and all(
             timing is None or timing.gives_watermark for timing in times
         )
 

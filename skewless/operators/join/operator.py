@@ -9,6 +9,7 @@ from skewless.control.loop import ControlLoop
 from skewless.control.memory import Balance, Planner
 from skewless.control.probing import ProbingControl
 from skewless.engine.chunks import Limits
+from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
@@ -30,7 +31,7 @@ _OUTPUT_LAG_US = 1_000
 
 
 @dataclass(frozen=True)
-class JoinOperator:
+class JoinOperator(Operator):
     """An inner join of two sides by equal keys or common items, and bounded event time."""
 
     layout: Layout
@@ -114,15 +115,6 @@ class JoinOperator:
         if self._probing is None or record is None:
             return None
         return self._probing.plan(record, state.route.instances, batch)
-
-    @property
-    def emits(self) -> bool:
-        """Pairs are given at once; an inner join has nothing else to give."""
-        return False
-
-    @property
-    def waits(self) -> bool:
-        return False
 
     def advance(
         self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float

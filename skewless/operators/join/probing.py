@@ -28,6 +28,8 @@ Mask = npt.NDArray[np.bool_]
 _FULLY, _IN_PART, _STORED = 0, 1, 2
 # So many needles tell how the comparisons of a task are spread over the window.
 _ENOUGH = 4_096
+# So many pairs tell what the cells give, where it costs time and nothing is shed.
+_ENOUGH_PAIRS = 20_000
 # A chosen part may cost a little more than it should before it is thinned out.
 _SLACK = 1.02
 _VALUES_SHOWN = 32
@@ -70,6 +72,7 @@ class Shedder:
         self._worth: list[float] = []
         self._missed = Missed()
         self.compare_ms = self.match_ms = 0.0
+        self.is_learning = True
 
     def arrive(self, instance: int, rows: int) -> None:
         """A piece of the batch with so many rows."""
@@ -156,7 +159,9 @@ class Shedder:
         """How many comparisons there are to be made in each cell, from some of the needles."""
         plan = self.plan
         counts = np.zeros((len(plan.order) // len(plan.windows), len(plan.windows)), np.int64)
-        if self._left_ms is None:
+        left_ms = self._left_ms
+        if left_ms is None or offered * float(plan.cell_ms.max()) <= left_ms:
+            # There is time for all, wherever it is.
             return np.full(counts.size, offered / counts.size)
         hits = [np.flatnonzero(m.found.count) for m in meetings]
         step = max(1, sum(map(len, hits)) // _ENOUGH)
@@ -214,6 +219,13 @@ class Shedder:
             missed=self._missed,
         )
 
+    def settle_learning(self) -> None:
+        """Before a portion of pairs: whether it would tell more of the cells, or enough is known.
+
+        Not in its midst: its matches count if its comparisons do.
+        """
+        self.is_learning = bool(self._cells[0].sum() < _ENOUGH_PAIRS)
+
     def learn(self, kind: int, cells: IndexArray, weights: Floats | None = None) -> None:
         self._cells[kind] += np.bincount(cells, weights, self._cells.shape[1])
 
@@ -224,20 +236,38 @@ class _Needles:
     def __init__(self, run: SortedRun, worth: Floats | None, plan: ProbePlan) -> None:
         self._run = run
         # A row is probed or not as a whole, under whichever of its items it is found.
-        every = run.rows_of(np.arange(len(run)))
-        hashes, times = run.hashes, run.times
-        if run.at is not None:
-            hashes = SETS.sets(run.rows).whole_hashes()
-            times = np.zeros(len(hashes), np.int64)
-            times[every] = run.times
-        self._drawn = uniform(hashes, times, plan.batch, _FULLY)
-        self.fully = self._drawn[every]
-        self.in_part = uniform(hashes, times, plan.batch, _IN_PART)[every]
-        self.worth = None if worth is None else worth[every]
+        self._rows_of = run.rows_of(np.arange(len(run)))
+        self._batch = plan.batch
+        self.worth = None if worth is None else worth[self._rows_of]
         self.line = np.zeros(len(run), np.int64)
         if self.worth is not None and plan.value_edges:
             self.line = np.searchsorted(np.array(plan.value_edges), self.worth, side="right")
         self._lost: npt.NDArray[np.float64] | None = None  # by row
+
+    @cached_property
+    def _seeds(self) -> tuple[HashArray, TimeArray]:
+        """What draws are made from, by row."""
+        run = self._run
+        if run.at is None:
+            return run.hashes, run.times
+        hashes = SETS.sets(run.rows).whole_hashes()
+        times = np.zeros(len(hashes), np.int64)
+        times[self._rows_of] = run.times
+        return hashes, times
+
+    @cached_property
+    def _drawn(self) -> Floats:
+        return uniform(*self._seeds, self._batch, _FULLY)
+
+    @cached_property
+    def fully(self) -> Floats:
+        """Below a chance, every needle's row is probed in full."""
+        return self._drawn[self._rows_of]
+
+    @cached_property
+    def in_part(self) -> Floats:
+        """Below a chance, every needle's row probes what some rows do."""
+        return uniform(*self._seeds, self._batch, _IN_PART)[self._rows_of]
 
     def lose(self, needle: IndexArray, rates: Floats, each: float) -> None:
         """What needles that are probed in full find, and the chance of finding it otherwise."""
@@ -277,6 +307,7 @@ class Part:
 
     def compared(self, needle: IndexArray, stored: IndexArray) -> None:
         """These pairs were looked at."""
+        self.shedder.settle_learning()
         seen = self._learning(needle)
         if seen is None:
             return
@@ -298,10 +329,12 @@ class Part:
             self.needles.lose(needle, self.rates[cells], 1.0)
 
     def _learning(self, needle: IndexArray) -> Mask | slice | None:
-        """Those of the pairs that are of rows probed in full."""
+        """Those of the pairs that are of rows probed in full, or enough of them where all are."""
         if self.is_full is not None:
             return slice(None) if self.is_full else None
-        chosen = self.needles.fully[needle] < self.chance
+        if not self.shedder.is_learning:
+            return None
+        chosen = (needle + self.shedder.plan.batch) % round(1 / self.chance) == 0
         return chosen if chosen.any() else None
 
     def _cells(self, needle: IndexArray, stored: IndexArray) -> IndexArray:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from skewless.control.loop import ControlLoop
 from skewless.control.memory import Balance, Planner
 from skewless.engine.chunks import Limits
+from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.errors import SkewlessError, bad_argument
@@ -39,7 +40,7 @@ _OUTPUT_LAG_US = 1_000
 
 
 @dataclass(frozen=True)
-class KeyedOperator:
+class KeyedOperator(Operator):
     """Work per key, with or without windows.
 
     `mode` is Spark's output mode: "append" gives a group once, when the watermark has passed its
@@ -78,14 +79,6 @@ class KeyedOperator:
     def in_mode(self, mode: str) -> "KeyedOperator":
         """The same work in another output mode."""
         return replace(self, mode=mode, fingerprint={**self.fingerprint, "outputMode": mode})
-
-    @property
-    def sheds(self) -> bool:
-        return False
-
-    def triggered(self, interval_us: int | None) -> "KeyedOperator":
-        """The same: how often batches come does not matter here."""
-        return self
 
     @property
     def appends(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.control.dealing import DealingLoop
+from skewless.engine.operator import Operator
 from skewless.engine.progress import dropped_samples
 from skewless.engine.setting import Setting
 from skewless.load.report import Report
@@ -20,7 +21,7 @@ from skewless.state.commit import OperatorState
 
 
 @dataclass(frozen=True)
-class MapOperator:
+class MapOperator(Operator):
     """A stateless map, without segments and watermark. It only remembers what rows cost."""
 
     layout: MapLayout
@@ -28,14 +29,6 @@ class MapOperator:
     function: MapFunction
     policy: ShufflePolicy
     fingerprint: dict[str, Any]
-
-    @property
-    def sheds(self) -> bool:
-        return False
-
-    def triggered(self, interval_us: int | None) -> "MapOperator":
-        """The same: how often batches come does not matter here."""
-        return self
 
     def initial_state(self, cores: int) -> OperatorState:
         return self._loop.start(cores)
@@ -58,15 +51,6 @@ class MapOperator:
             assign=AssignTask(self._loop.dealing(state), setting.names.batch),
             blank=self.policy.blank(),
         )
-
-    @property
-    def emits(self) -> bool:
-        """A map does not use event time."""
-        return False
-
-    @property
-    def waits(self) -> bool:
-        return False
 
     def advance(
         self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
