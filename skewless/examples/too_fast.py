@@ -111,7 +111,7 @@ def draw(courses: dict[str, list[tuple[float, float, float]]], path: Path) -> No
         above.plot(ended, latency, "-o", markersize=3, label=name)
         below.plot(ended, given, "-o", markersize=3, label=name)
     above.axhline(MAX_LATENCY_S, color="grey", linestyle=":", label="max_latency")
-    above.set(ylabel="seconds per batch", yscale="log")
+    above.set(ylabel="seconds per batch", ylim=(0, None))
     below.set(ylabel="results given ÷ all", xlabel="seconds", ylim=(0, 1.05))
     above.legend()
     figure.savefig(path)
