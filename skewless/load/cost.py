@@ -37,11 +37,16 @@ class CostModel:
         products = _FADING * self.products + inputs.T @ np.asarray(wall_ms, np.float64)
         return CostModel(self.prior, squares, products)
 
-    def costs_ms(self) -> tuple[float, ...]:
-        """Milliseconds: the fixed cost, and those of one of every kind."""
+    def costs_ms(self, firmness: float = 1.0) -> tuple[float, ...]:
+        """Milliseconds: the fixed cost, and those of one of every kind.
+
+        What cannot be told apart is shared by all alike; with more `firmness` the fixed cost takes
+        more of it, and the others stay nearer to the prior.
+        """
         # Ridge towards the prior (a factor of one for each), in proportion to what was seen of
         # each: it decides only where counts rise and fall together.
         weight = _PRIOR_WEIGHT * np.diag(self.squares) + 1e-6
+        weight[1:] *= firmness
         factors = np.linalg.solve(self.squares + np.diag(weight), self.products + weight)
         return tuple((np.maximum(factors, 0.01) * np.array(self.prior)).tolist())
 

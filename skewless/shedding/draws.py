@@ -10,13 +10,14 @@ Floats = npt.NDArray[np.float64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def uniform(hashes: Hashes, times: Times, batch: int, use: int) -> Floats:
+def uniform(hashes: Hashes, times: Times, batch: int, use: int, instance: int = 0) -> Floats:
     """A uniform number in [0, 1) for every row, the same whenever the batch is replayed.
 
-    Numbers of different batches and `use`s are independent. Rows of the same hash and time share
-    theirs.
+    Numbers of different batches, `use`s and instances are independent. Rows of the same hash and
+    time share theirs.
     """
-    seed = _mixed(np.array([(batch << 8) + use], np.uint64))[0]
+    place = _mixed(np.array([(instance << 8) + use], np.uint64))
+    seed = _mixed(place ^ np.uint64(batch))[0]
     with np.errstate(over="ignore"):
         mixed = _mixed(_mixed(hashes + seed) ^ times.view(np.uint64))
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53

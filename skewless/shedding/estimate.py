@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+# Rows probed in full below which their spread says nothing.
+_FEW = 10
+
 
 @dataclass(frozen=True)
 class Missed:
@@ -35,11 +38,14 @@ class Missed:
         to that comes Σ n²·φ·(1 − φ) of the rows not probed in full, for n results in windows that
         are probed with the chance φ.
 
-        >>> Missed.of(np.array([2.0, 0.0]), np.zeros((2, 2)), chance=0.5)
-        Missed(results=2.0, variance=8.0)
+        >>> Missed.of(np.array([2.0] + [0.0] * 9), np.zeros((2, 10)), chance=0.5, guessed=1.0)
+        Missed(results=3.0, variance=8.0)
         """
-        if chance >= 1.0 or not len(whole):
+        if chance >= 1.0:
             return Missed(guessed)
+        if len(whole) < _FEW:
+            # Too few to tell how wrong the guess is: it may be all wrong.
+            return Missed(guessed, guessed**2 / (1 + len(whole)))
         others = (1 - chance) / chance  # rows that one probed in full stands for
         lost = whole + in_part[0]
         results = guessed + float(lost.sum()) * others

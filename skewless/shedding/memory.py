@@ -18,12 +18,16 @@ from skewless.shedding.windows import BasicWindows
 Floats = npt.NDArray[np.float64]
 
 # Before anything is measured, in milliseconds: the fixed cost of a task and that of a row without
-# its probing; of a batch and a row around the tasks; of comparing and giving out, and that of a
-# comparison and a match.
+# its probing; of comparing and giving out, and that of a comparison and a match.
 _REST = (5.0, 1e-3)
-_AROUND = (150.0, 1e-3)
 _COMPARING = (5.0, 1e-4)
 _GIVING = (5.0, 2e-4)
+# A small batch that takes long must not make a large one look hopeless: what may be a fixed cost is
+# one, as long as nothing tells it from the others.
+_FIRMNESS = 5.0
+# Around the tasks, what a row costs Spark is taken to be this: of the rest only the sum is known.
+_AROUND_MS, _AROUND_ROW_MS = 150.0, 1e-3
+_AROUND_NEWEST = 0.3
 # The past of a cell fades more slowly: little of it is seen at a time.
 _CELL_FADING = 0.8
 # Batches differ by a tenth although nothing does: so much of the limit is aimed at, at the most;
@@ -46,7 +50,7 @@ class ProbingMemory:
 
     cells: int
     rest: CostModel = field(default_factory=lambda: CostModel.empty(_REST))
-    around: CostModel = field(default_factory=lambda: CostModel.empty(_AROUND))
+    around_ms: float = _AROUND_MS
     comparing: CostModel = field(default_factory=lambda: CostModel.empty(_COMPARING))
     giving: CostModel = field(default_factory=lambda: CostModel.empty(_GIVING))
     comparisons: tuple[float, ...] = ()  # per cell, of rows that were probed in full
@@ -101,13 +105,15 @@ class ProbingMemory:
     def _timed(self, accounts: Sequence[Account], elapsed_ms: float, cores: int) -> "ProbingMemory":
         """With the costs that a batch has shown."""
         tasks = [a.rest_ms + a.compare_ms + a.match_ms for a in accounts]
-        around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores))
+        rows_ms = _AROUND_ROW_MS * sum(a.rows for a in accounts)
+        around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores) - rows_ms)
+        newest = _AROUND_NEWEST if self.batches > 1 else 1.0
         return replace(
             self,
             rest=self.rest.observe(
                 [a.rows for a in accounts], wall_ms=[a.rest_ms for a in accounts]
             ),
-            around=self.around.observe([sum(a.rows for a in accounts)], wall_ms=[around_ms]),
+            around_ms=newest * around_ms + (1 - newest) * self.around_ms,
             comparing=self.comparing.observe(
                 [a.comparisons for a in accounts], wall_ms=[a.compare_ms for a in accounts]
             ),
@@ -164,11 +170,11 @@ class ProbingMemory:
 
     @property
     def costs(self) -> Costs:
-        task, row = self.rest.costs_ms()
-        comparing, comparison = self.comparing.costs_ms()
-        giving, match = self.giving.costs_ms()
-        batch, batch_row = self.around.costs_ms()
-        return Costs(task + comparing + giving, row, comparison, match, batch, batch_row)
+        task, row = self.rest.costs_ms(_FIRMNESS)
+        comparing, comparison = self.comparing.costs_ms(_FIRMNESS)
+        giving, match = self.giving.costs_ms(_FIRMNESS)
+        fixed = task + comparing + giving
+        return Costs(fixed, row, comparison, match, self.around_ms, _AROUND_ROW_MS)
 
     def plan(
         self,
@@ -226,7 +232,7 @@ class ProbingMemory:
         return {
             "cells": self.cells,
             "rest": self.rest.to_json(),
-            "around": self.around.to_json(),
+            "aroundMs": self.around_ms,
             "comparing": self.comparing.to_json(),
             "giving": self.giving.to_json(),
             "comparisons": _rounded(self.comparisons),
@@ -247,7 +253,7 @@ class ProbingMemory:
         return ProbingMemory(
             cells=record["cells"],
             rest=CostModel.from_json(record["rest"], _REST),
-            around=CostModel.from_json(record["around"], _AROUND),
+            around_ms=record["aroundMs"],
             comparing=CostModel.from_json(record["comparing"], _COMPARING),
             giving=CostModel.from_json(record["giving"], _GIVING),
             comparisons=tuple(record["comparisons"]),

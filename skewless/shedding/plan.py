@@ -103,7 +103,9 @@ class ProbePlan:
         allowed = self.allowance_ms(instance, rows)
         if allowed is None or self.square_ms is not None:
             return None
-        return max(LEAST_PROBING * allowed, self._left(allowed, rows * kept))
+        assert self.time_ms is not None, "there is an allowance"
+        least = LEAST_PROBING * self.time_ms * self.parallel[instance]
+        return max(least, self._left(allowed, rows * kept))
 
     def _left(self, allowed_ms: float, rows: float) -> float:
         return allowed_ms - self.costs.task - self.costs.row * rows

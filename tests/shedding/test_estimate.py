@@ -44,10 +44,18 @@ def test_a_good_guess_makes_it_sure() -> None:
     assert guided.standard_error < blind.standard_error / 2
 
 
-def test_what_every_comparison_gives_is_known_exactly() -> None:
-    nothing = np.zeros(7)
+def test_a_guess_that_is_always_right_is_exact() -> None:
+    nothing = np.zeros(17)
     missed = Missed.of(nothing, np.stack([nothing, nothing]), 0.1, guessed=1234.0)
     assert missed == Missed(1234.0, 0.0)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_too_few_rows_claim_no_certainty(rows: int) -> None:
+    nothing = np.zeros(rows)
+    missed = Missed.of(nothing, np.stack([nothing, nothing]), 0.001, guessed=1234.0)
+    assert missed.results == 1234.0
+    assert missed.standard_error == pytest.approx(1234.0 / (1 + rows) ** 0.5)
 
 
 def test_estimates_of_tasks_add_up() -> None:

@@ -59,8 +59,8 @@ def test_a_comparison_costs_what_more_of_them_cost_more() -> None:
     few = account(comparisons=1_000, matches=100, compare_ms=31.0, match_ms=10.2)
     many = account(comparisons=101_000, matches=50_100, compare_ms=131.0, match_ms=110.2)
     costs = learned(few, many, batches=20).costs
-    assert costs.comparison == pytest.approx(1e-3, rel=0.1)
-    assert costs.match == pytest.approx(2e-3, rel=0.1)
+    assert costs.comparison == pytest.approx(1e-3, rel=0.2)
+    assert costs.match == pytest.approx(2e-3, rel=0.2)
 
 
 def test_the_first_batch_is_slow_and_says_little() -> None:

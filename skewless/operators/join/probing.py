@@ -1,7 +1,6 @@
 """Decides, within a task, which part of its probes is made when there is no time for all."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -55,11 +54,12 @@ class Shedder:
         self,
         plan: ProbePlan,
         values: Mapping[str, str | None],
-        clock: Callable[[], float] = time.perf_counter,
+        every_comparison_matches: bool = False,
     ) -> None:
         self.plan = plan
         self._values = values  # per side: the column that says what a row is worth
-        self.clock = clock
+        self._is_exact = every_comparison_matches
+        self._instance = 0
         self._rows = 0
         self._dropped = dict.fromkeys(SIDES, 0)
         self._keep = 1.0
@@ -76,6 +76,7 @@ class Shedder:
 
     def arrive(self, instance: int, rows: int) -> None:
         """A piece of the batch with so many rows."""
+        self._instance = instance
         self._rows += rows
         self._keep = self.plan.keep(instance, self._rows)
         self._budget_ms = self.plan.budget_ms(instance, self._rows, self._keep)
@@ -136,10 +137,12 @@ class Shedder:
             drawn = needles[id(meeting.found.needles)]
             made += found.total
             yield Part(self, meeting.side, found, drawn, rates, guess, selection.chance, is_full)
-        if not selection.is_everything:
-            self._missed += Missed(guess * (offered - made))
-            for drawn in needles.values():
-                self._missed += drawn.missed(selection.chance)
+        if self._is_exact:
+            self._missed += Missed(float(offered - made))
+        elif not selection.is_everything:
+            lost = np.concatenate([n.lost(selection.chance) for n in needles.values()], axis=1)
+            guessed = guess * (offered - made)
+            self._missed += Missed.of(lost[0], lost[1:], selection.chance, guessed)
 
     @property
     def _left_ms(self) -> float | None:
@@ -151,7 +154,7 @@ class Shedder:
         if worth is not None and len(self._worth) < _VALUES_SHOWN:
             shown = worth[:: max(1, len(worth) // _VALUES_SHOWN)]
             self._worth += shown[: _VALUES_SHOWN - len(self._worth)].tolist()
-        return _Needles(run, worth, self.plan)
+        return _Needles(run, worth, self.plan, self._instance)
 
     def _spread(
         self, meetings: Sequence[Meeting], needles: Mapping[int, "_Needles"], offered: int
@@ -219,6 +222,11 @@ class Shedder:
             missed=self._missed,
         )
 
+    @property
+    def estimates(self) -> bool:
+        """Whether what is missed has to be estimated from rows probed in full."""
+        return not self._is_exact
+
     def settle_learning(self) -> None:
         """Before a portion of pairs: whether it would tell more of the cells, or enough is known.
 
@@ -233,8 +241,13 @@ class Shedder:
 class _Needles:
     """The rows of a run as chance and their value see them."""
 
-    def __init__(self, run: SortedRun, worth: Floats | None, plan: ProbePlan) -> None:
+    def __init__(
+        self, run: SortedRun, worth: Floats | None, plan: ProbePlan, instance: int
+    ) -> None:
         self._run = run
+        # A row may be needle on several instances, each of which draws for itself: their errors
+        # are independent.
+        self._instance = instance
         # A row is probed or not as a whole, under whichever of its items it is found.
         self._rows_of = run.rows_of(np.arange(len(run)))
         self._batch = plan.batch
@@ -257,7 +270,7 @@ class _Needles:
 
     @cached_property
     def _drawn(self) -> Floats:
-        return uniform(*self._seeds, self._batch, _FULLY)
+        return uniform(*self._seeds, self._batch, _FULLY, self._instance)
 
     @cached_property
     def fully(self) -> Floats:
@@ -267,7 +280,8 @@ class _Needles:
     @cached_property
     def in_part(self) -> Floats:
         """Below a chance, every needle's row probes what some rows do."""
-        return uniform(*self._seeds, self._batch, _IN_PART)[self._rows_of]
+        drawn = uniform(*self._seeds, self._batch, _IN_PART, self._instance)
+        return drawn[self._rows_of]
 
     def lose(self, needle: IndexArray, rates: Floats, each: float) -> None:
         """What needles that are probed in full find, and the chance of finding it otherwise."""
@@ -279,17 +293,17 @@ class _Needles:
         np.add.at(self._lost[1], row[part], each * (1.0 - rates[part]))
         np.add.at(self._lost[2], row[part], each * rates[part])
 
-    def missed(self, chance: float) -> Missed:
-        """What the needles that were not probed in full have missed."""
+    def lost(self, chance: float) -> Floats:
+        """What each row that was probed in full would else have missed, as `Missed.of` takes it."""
         if self._lost is None:
-            return Missed()
+            return np.zeros((3, 0))
         probed = np.flatnonzero(self._drawn < chance)
         # Rows of the same hash and time share their draw: they are one in this.
-        _, unit = np.unique(self._drawn[probed], return_inverse=True)
-        lost: Floats = np.zeros((3, len(probed)))
+        drawn, unit = np.unique(self._drawn[probed], return_inverse=True)
+        lost: Floats = np.zeros((3, len(drawn)))
         for of_unit, of_row in zip(lost, self._lost, strict=True):
             np.add.at(of_unit, unit, of_row[probed])
-        return Missed.of(lost[0], lost[1:], chance)
+        return lost
 
 
 @dataclass(frozen=True)
@@ -313,7 +327,7 @@ class Part:
             return
         cells = self._cells(needle[seen], stored[seen])
         self.shedder.learn(0, cells)
-        if self.is_full is not None:
+        if self.is_full and self.shedder.estimates:
             self.needles.lose(needle[seen], self.rates[cells], -self.guess)
 
     def matched(self, needle: IndexArray, stored: IndexArray) -> None:
@@ -325,7 +339,7 @@ class Part:
         cells = self._cells(needle, stored)
         self.shedder.learn(1, cells)
         self.shedder.learn(2, cells, self._worth(needle, stored))
-        if self.is_full is not None:
+        if self.is_full and self.shedder.estimates:
             self.needles.lose(needle, self.rates[cells], 1.0)
 
     def _learning(self, needle: IndexArray) -> Mask | slice | None:

@@ -86,7 +86,10 @@ class _Execution:
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)
-        self._shedder = None if task.probing is None else Shedder(task.probing, task.layout.values)
+        self._shedder: Shedder | None = None
+        if task.probing is not None:
+            exact = task.condition is None
+            self._shedder = Shedder(task.probing, task.layout.values, exact)
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
