@@ -13,6 +13,8 @@ TASK = (5.0, 1e-3, 2e-4)
 # Weight of the prior against measurements, and how fast old batches fade.
 _PRIOR_WEIGHT = 0.02
 _FADING = 0.8
+# No cost is less than this part of its prior.
+_LEAST = 0.01
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,19 @@ class CostModel:
         # each: it decides only where counts rise and fall together.
         weight = _PRIOR_WEIGHT * np.diag(self.squares) + 1e-6
         weight[1:] *= firmness
-        factors = np.linalg.solve(self.squares + np.diag(weight), self.products + weight)
-        return tuple((np.maximum(factors, 0.01) * np.array(self.prior)).tolist())
+        squares, products = self.squares + np.diag(weight), self.products + weight
+        factors = np.zeros(len(self.prior))
+        free = np.ones(len(self.prior), np.bool_)
+        while free.any():
+            # What cannot be so small takes its least value, and the others explain the rest.
+            left = products[free] - squares[np.ix_(free, ~free)] @ factors[~free]
+            factors[free] = np.linalg.solve(squares[np.ix_(free, free)], left)
+            small = free & (factors < _LEAST)
+            if not small.any():
+                break
+            factors[small] = _LEAST
+            free &= ~small
+        return tuple((factors * np.array(self.prior)).tolist())
 
     def to_json(self) -> dict[str, Any]:
         return {"squares": self.squares.tolist(), "products": self.products.tolist()}

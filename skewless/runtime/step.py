@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +66,8 @@ class Step:
     # Spark's query, where it is at hand and operators must know how long its batches take.
     query: Any = None
     _configured: bool = field(default=False, init=False)
+    _first: int | None = field(default=None, init=False)  # batch of this process
+    _shares_ms: deque[float] = field(default_factory=lambda: deque(maxlen=3), init=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
@@ -117,11 +120,18 @@ class Step:
             _LOG.warning(dropped)
 
     def _note_sparks_share(self, batch_id: int) -> None:
-        """What Spark itself took for the last batch: sources, offsets, its own commit."""
-        last = None if self.query is None else self.query.lastProgress
+        """What Spark itself took for the last batches: sources, offsets, its own commit.
+
+        Not for the first, in which much is done once and for all.
+        """
+        if self.query is None:
+            return
+        first, self._first = self._first, batch_id if self._first is None else self._first
+        last = None if first is None or first == batch_id - 1 else self.query.lastProgress
         if last is not None and last["batchId"] == batch_id - 1:
             took_ms = last["durationMs"].get("triggerExecution", 0.0)
-            self.engine.around_ms = max(0.0, took_ms - self.engine.own_ms)
+            self._shares_ms.append(max(0.0, took_ms - self.engine.own_ms))
+            self.engine.around_ms = min(self._shares_ms)
 
     def _configure(self, batch: DataFrame) -> None:
         """Sets the session of the query, which is a copy of the user's."""

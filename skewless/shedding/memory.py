@@ -20,19 +20,20 @@ Floats = npt.NDArray[np.float64]
 # Before anything is measured, in milliseconds: the fixed cost of a task and that of a row without
 # its probing; of comparing and giving out, and that of a comparison and a match.
 _REST = (5.0, 1e-3)
-_COMPARING = (5.0, 1e-4)
+_COMPARING = (5.0, 3e-5)
 _GIVING = (5.0, 2e-4)
 # A small batch that takes long must not make a large one look hopeless: what may be a fixed cost is
 # one, as long as nothing tells it from the others.
 _FIRMNESS = 5.0
 # Around the tasks, what a row costs Spark is taken to be this: of the rest only the sum is known.
 _AROUND_MS, _AROUND_ROW_MS = 150.0, 1e-3
-_AROUND_NEWEST = 0.3
+# How much the newest batch counts there: what is slow once is soon forgotten.
+_AROUND_SLOWER, _AROUND_FASTER = 0.3, 0.7
 # The past of a cell fades more slowly: little of it is seen at a time.
 _CELL_FADING = 0.8
-# Batches differ by a tenth although nothing does: so much of the limit is aimed at, at the most;
+# Batches differ by a fifth although nothing does: so much of the limit is aimed at, at the most;
 # and how fast it comes back after a batch that took too long.
-_MOST_MARGIN, _LEAST_MARGIN = 0.85, 0.6
+_MOST_MARGIN, _LEAST_MARGIN = 0.8, 0.6
 _BOOST = 1.1
 # A task that probes less than this of its windows has nothing left to shed but rows. These are
 # dropped only if they are more by this factor than in a batch that kept to the limit: else it is
@@ -107,7 +108,9 @@ class ProbingMemory:
         tasks = [a.rest_ms + a.compare_ms + a.match_ms for a in accounts]
         rows_ms = _AROUND_ROW_MS * sum(a.rows for a in accounts)
         around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores) - rows_ms)
-        newest = _AROUND_NEWEST if self.batches > 1 else 1.0
+        newest = _AROUND_SLOWER if around_ms > self.around_ms else _AROUND_FASTER
+        if self.batches == 1:
+            newest = 1.0
         return replace(
             self,
             rest=self.rest.observe(

@@ -37,3 +37,14 @@ def test_the_model_survives_json() -> None:
     model = CostModel.empty().observe([1e5, 2e5], [1e6, 3e6], wall_ms=[100.0, 300.0])
     again = CostModel.from_json(json.loads(json.dumps(model.to_json())))
     assert again.costs_ms() == model.costs_ms()
+
+
+def test_a_cost_far_below_the_prior_is_found_although_counts_hardly_change() -> None:
+    """A fixed cost below zero would make up for it."""
+    model = CostModel.empty((5.0, 1e-4))
+    for n in range(20):
+        counts = [1.30e7 + 1e5 * (n % 2), 1.35e7]
+        model = model.observe(counts, wall_ms=[2e-5 * c for c in counts])
+    fixed, each = model.costs_ms()
+    assert fixed < 1.0
+    assert each == pytest.approx(2e-5, rel=0.15)
