@@ -41,6 +41,7 @@ def loads_of(
     _, row_ms, match_ms = cost.costs_ms()
     rows, matches = np.zeros(partitions), np.zeros(partitions)
     for report in reports:
+        # What a join sheds counts as if it were done: balance comes before shedding.
         counted = report.partitions
         np.add.at(rows, counted.partitions, counted.rows)
         np.add.at(matches, counted.partitions, counted.matches)

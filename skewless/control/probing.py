@@ -10,7 +10,10 @@ from skewless.shedding.estimate import Missed
 from skewless.shedding.memory import ProbingMemory
 from skewless.shedding.plan import ProbePlan
 from skewless.shedding.policy import Shedding
-from skewless.shedding.windows import BasicWindows
+from skewless.shedding.windows import FAR_US, BasicWindows
+
+# Of what is remembered; what another version has left is forgotten.
+_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class ProbingControl:
 
     def adopt(self, record: dict[str, Any] | None, cores: int) -> dict[str, Any]:
         """What a query goes on with under today's options and number of cores."""
-        if record is None or record["shedding"] != self.shedding.describe():
+        if record is None or record.get("version") != _VERSION:
+            return self.start(cores)
+        if record["shedding"] != self.shedding.describe():
             return self.start(cores)
         if record["windows"] != self.windows.to_json():
             return self.start(cores)
@@ -45,7 +50,7 @@ class ProbingControl:
         )
 
     def after(
-        self, record: dict[str, Any], reports: Sequence[Report], elapsed_ms: float
+        self, record: dict[str, Any], reports: Sequence[Report], elapsed_ms: float | None
     ) -> dict[str, Any]:
         """What is remembered after a batch."""
         cores = record["cores"]
@@ -55,6 +60,7 @@ class ProbingControl:
 
     def _told(self, memory: ProbingMemory, cores: int) -> dict[str, Any]:
         return {
+            "version": _VERSION,
             "shedding": self.shedding.describe(),
             "windows": self.windows.to_json(),
             "cores": cores,
@@ -93,11 +99,16 @@ class ProbingControl:
             },
             # The basic windows by right.time − left.time in milliseconds, the best first.
             "ranking": [
-                [edges[cell % width] / 1e3, edges[cell % width + 1] / 1e3]
+                [_shown_ms(edges[cell % width]), _shown_ms(edges[cell % width + 1])]
                 for cell in plan.order
                 if cell // width == plan.classes - 1
             ],
         }
+
+
+def _shown_ms(edge_us: int) -> float | None:
+    """Milliseconds; None: the window has no end."""
+    return None if abs(edge_us) == FAR_US else edge_us / 1e3
 
 
 def accounts_of(reports: Sequence[Report]) -> list[Account]:

@@ -65,6 +65,7 @@ class Attempt:
     before: Commit
     parts: tuple[Part, ...]  # by operator
     started: float  # on the engine's clock
+    is_first: bool  # of this process
     settled: dict[int, Settled] = field(default_factory=dict, compare=False)
 
 
@@ -89,6 +90,7 @@ class Engine:
     _log: CommitLog = field(init=False, repr=False)
     # What the last batch took: all of it here, and what came after its operators were settled.
     own_ms: float = field(default=0.0, init=False)
+    _settled_at: float = field(default=0.0, init=False, repr=False)
     _commit_ms: float = field(default=0.0, init=False, repr=False)
     # What the last commit but one needed and the last does not: the next one makes it garbage.
     _retired: set[str] = field(default_factory=set, init=False, repr=False)
@@ -117,6 +119,7 @@ class Engine:
         """Starts a batch from the commit before it, whatever came later."""
         started = self.clock()
         before = self._last
+        is_first = before is None
         if before is None or before.batch != batch - 1:
             before = self._recover(batch)
         attempt = uuid.uuid4().hex[:12]
@@ -139,7 +142,7 @@ class Engine:
             )
             task = operator.task(state, setting)
             parts.append(Part(names, state, operator.order(state), task))
-        return Attempt(batch, before, tuple(parts), started)
+        return Attempt(batch, before, tuple(parts), started, is_first)
 
     def missing(self, attempt: Attempt, operator: int = 0) -> list[int]:
         """The instances of an operator whose task has not run to its end."""
@@ -181,8 +184,11 @@ class Engine:
             for side, above in (self.upstream[operator] if self.upstream else {}).items()
         }
         reports = [replace(r, max_time_us={**r.max_time_us, **given}) for r in reports]
-        elapsed_ms = 1e3 * (self.clock() - attempt.started) + self._commit_ms + self.around_ms
+        elapsed_ms = None
+        if not attempt.is_first:
+            elapsed_ms = 1e3 * (self.clock() - attempt.started) + self._commit_ms + self.around_ms
         state = self.operators[operator].advance(part.state, reports, elapsed_ms)
+        self._settled_at = self.clock()
         return Settled(state, tuple(reports))
 
     def dropped(self, attempt: Attempt) -> list[tuple[int, DroppedFile]]:
@@ -227,7 +233,7 @@ class Engine:
         self._collect_garbage(attempt, commit)
         self._last = commit
         finished = self.clock()
-        self._commit_ms = 1e3 * (finished - started)
+        self._commit_ms = 1e3 * (finished - self._settled_at)
         self.own_ms = 1e3 * (finished - attempt.started)
         return commit
 

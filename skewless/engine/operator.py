@@ -62,9 +62,13 @@ class Operator(ABC):
 
     @abstractmethod
     def advance(
-        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float | None
     ) -> OperatorState:
-        """The state after a batch that began so long ago and whose tasks have all reported."""
+        """The state after a batch whose tasks have all reported.
+
+        `elapsed_ms` is how long the batch takes from its start to its commit; None for the first
+        of a process, of which that says little.
+        """
 
     def emission(
         self,

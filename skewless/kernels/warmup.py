@@ -36,8 +36,6 @@ def compile_kernels() -> None:
     for stored in ((hashes, times), (stored_hashes, stored_times)):
         start, count, total = ranges_within(hashes, times, *stored, 0, 0)
         Pairs(start, count, total).take(total)
-        cut_ranges(times, stored[1], start, count, 0, 0)
-        spread_of_ranges(times, stored[1], start, count, np.arange(2), start, np.zeros((1, 1), int))
     chains(Groups(np.arange(2), np.zeros(1, np.int64)), times, times)
     hash_values(pa.array(["a", "b"]))
 
@@ -56,3 +54,17 @@ def compile_sets() -> None:
         pairs.overlapping(1, least)
         pairs.products(least)
     pairs.proved()
+
+
+@cache
+def compile_shedding() -> None:
+    """What only joins that shed need, on rows in memory and on mapped ones."""
+    times, ranges = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    mapped = times.copy()
+    mapped.flags.writeable = False
+    for stored in (times, mapped):
+        for needles in (times, mapped):
+            cut_ranges(needles, stored, ranges, ranges, 0, 0)
+            spread_of_ranges(
+                needles, stored, ranges, ranges, np.arange(2), ranges, np.zeros((1, 1), np.int64)
+            )

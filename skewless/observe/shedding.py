@@ -13,7 +13,7 @@ def explain_shedding(shed: dict[str, Any]) -> str:
     told = []
     if shed["fraction"] < 1.0:
         told.append(
-            f"to stay below {limit} it made {shed['fraction']:.1%} of the work of a full join "
+            f"to stay below {limit} it did {shed['fraction']:.1%} of the work of a full join "
             f"({shed['leftWindow']:.1%} of the left window, {shed['rightWindow']:.1%} of the "
             f"right), gave {shed['results']:,} results and missed about "
             f"{max(0, round(shed['missed'])):,} ± {round(shed['missedError']):,}"

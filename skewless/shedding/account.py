@@ -19,8 +19,6 @@ class Account:
     rest_ms: float  # all that is not comparing and giving out
     compare_ms: float
     match_ms: float
-    budget_ms: float | None = None  # for comparing and giving out; None: no limit was known
-    predicted_ms: float | None = None  # what the chosen part was thought to take
     fraction: float = 1.0  # of the work of a full probe
     left: float = 1.0  # the part of the left side's window that was probed
     right: float = 1.0

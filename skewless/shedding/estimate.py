@@ -41,17 +41,18 @@ class Missed:
         >>> Missed.of(np.array([2.0] + [0.0] * 9), np.zeros((2, 10)), chance=0.5, guessed=1.0)
         Missed(results=3.0, variance=8.0)
         """
-        if chance >= 1.0:
-            return Missed(guessed)
-        if len(whole) < _FEW:
-            # Too few to tell how wrong the guess is: it may be all wrong.
-            return Missed(guessed, guessed**2 / (1 + len(whole)))
+        if not 0.0 < chance < 1.0:
+            return Missed(guessed, 0.0 if chance else guessed**2)
         others = (1 - chance) / chance  # rows that one probed in full stands for
         lost = whole + in_part[0]
         results = guessed + float(lost.sum()) * others
         sampling = float((lost**2).sum()) * others / chance
         drawing = float((in_part[0] * in_part[1]).sum()) * others
-        return Missed(results, sampling + drawing)
+        variance = sampling + drawing
+        if len(whole) < _FEW:
+            # Too few to tell how wrong the guess is: it may be all wrong.
+            variance = max(variance, guessed**2 / (1 + len(whole)))
+        return Missed(results, variance)
 
     def __add__(self, other: "Missed") -> "Missed":
         return Missed(self.results + other.results, self.variance + other.variance)

@@ -31,7 +31,7 @@ _AROUND_MS, _AROUND_ROW_MS = 150.0, 1e-3
 _AROUND_SLOWER, _AROUND_FASTER = 0.3, 0.7
 # The past of a cell fades more slowly: little of it is seen at a time.
 _CELL_FADING = 0.8
-# Batches differ by a fifth although nothing does: so much of the limit is aimed at, at the most;
+# Batches of equal input differ by a fifth: so much of the limit is aimed at, at the most;
 # and how fast it comes back after a batch that took too long.
 _MOST_MARGIN, _LEAST_MARGIN = 0.8, 0.6
 _BOOST = 1.1
@@ -51,7 +51,7 @@ class ProbingMemory:
 
     cells: int
     rest: CostModel = field(default_factory=lambda: CostModel.empty(_REST))
-    around_ms: float = _AROUND_MS
+    around_ms: float | None = None  # what a batch takes but for its tasks and rows
     comparing: CostModel = field(default_factory=lambda: CostModel.empty(_COMPARING))
     giving: CostModel = field(default_factory=lambda: CostModel.empty(_GIVING))
     comparisons: tuple[float, ...] = ()  # per cell, of rows that were probed in full
@@ -73,11 +73,13 @@ class ProbingMemory:
         return ProbingMemory(len(windows) * (len(_QUANTILES) + 1 if has_value else 1))
 
     def after(
-        self, accounts: Sequence[Account], elapsed_ms: float, limit_ms: float, cores: int
+        self, accounts: Sequence[Account], elapsed_ms: float | None, limit_ms: float, cores: int
     ) -> "ProbingMemory":
-        """With one more batch, which will have taken so long when it is committed."""
-        # The first batch starts workers and compiles: what it took says little.
-        seen = self._timed(accounts, elapsed_ms, cores) if self.batches else self
+        """With one more batch, which will have taken so long when it is committed.
+
+        None: it was the first of a process. That starts workers, and what it took says little.
+        """
+        seen = self if elapsed_ms is None else self._timed(accounts, elapsed_ms, cores)
         seen = replace(
             seen,
             comparisons=self._faded(self.comparisons, [a.cell_comparisons for a in accounts]),
@@ -99,24 +101,24 @@ class ProbingMemory:
                 rows=tuple(float(a.rows) for a in accounts),
                 square_ms=sum(full) / squares,
             )
-        return seen._with_most_rows(accounts, elapsed_ms, limit_ms)._with_margin(
-            elapsed_ms, limit_ms
-        )
+        if elapsed_ms is None:
+            return seen
+        seen = seen._with_most_rows(accounts, elapsed_ms, limit_ms)
+        return seen._with_margin(elapsed_ms, limit_ms)
 
     def _timed(self, accounts: Sequence[Account], elapsed_ms: float, cores: int) -> "ProbingMemory":
         """With the costs that a batch has shown."""
         tasks = [a.rest_ms + a.compare_ms + a.match_ms for a in accounts]
         rows_ms = _AROUND_ROW_MS * sum(a.rows for a in accounts)
         around_ms = max(1.0, elapsed_ms - _makespan(tasks, cores) - rows_ms)
-        newest = _AROUND_SLOWER if around_ms > self.around_ms else _AROUND_FASTER
-        if self.batches == 1:
-            newest = 1.0
+        before = around_ms if self.around_ms is None else self.around_ms
+        newest = _AROUND_SLOWER if around_ms > before else _AROUND_FASTER
         return replace(
             self,
             rest=self.rest.observe(
                 [a.rows for a in accounts], wall_ms=[a.rest_ms for a in accounts]
             ),
-            around_ms=newest * around_ms + (1 - newest) * self.around_ms,
+            around_ms=newest * around_ms + (1 - newest) * before,
             comparing=self.comparing.observe(
                 [a.comparisons for a in accounts], wall_ms=[a.compare_ms for a in accounts]
             ),
@@ -133,10 +135,12 @@ class ProbingMemory:
         stored = sum(a.keep * a.rows for a in accounts)
         if elapsed_ms <= limit_ms:
             most = None if self.most_rows is None else 1.2 * self.most_rows
+            usual = came >= 0.5 * self.fitting_rows
             return replace(
                 self,
                 fitting_rows=max(0.95 * self.fitting_rows, stored),
-                most_rows=None if most is None or most > 2 * came else most,
+                # A batch that is nearly empty says nothing of the next one.
+                most_rows=None if most and 2 * came < most and usual else most,
             )
         hardly = all(a.fraction < _HARDLY for a in accounts if a.offered)
         # Where no batch has kept to the limit, nothing says that fewer rows would.
@@ -146,12 +150,7 @@ class ProbingMemory:
         return replace(self, most_rows=max(self.fitting_rows, fewer))
 
     def _with_margin(self, elapsed_ms: float, limit_ms: float) -> "ProbingMemory":
-        """Alg. 1 on the error of the prediction: a batch over its limit makes all less ambitious.
-
-        The first batch is slow whatever is decided.
-        """
-        if self.batches <= 1:
-            return self
+        """Alg. 1 on the error of the prediction: after a batch over its limit aim lower."""
         margin = adapted(self.margin, fetched=limit_ms, arrived=elapsed_ms, boost=_BOOST)
         return replace(self, margin=min(_MOST_MARGIN, max(_LEAST_MARGIN, margin)))
 
@@ -177,7 +176,8 @@ class ProbingMemory:
         comparing, comparison = self.comparing.costs_ms(_FIRMNESS)
         giving, match = self.giving.costs_ms(_FIRMNESS)
         fixed = task + comparing + giving
-        return Costs(fixed, row, comparison, match, self.around_ms, _AROUND_ROW_MS)
+        around = _AROUND_MS if self.around_ms is None else self.around_ms
+        return Costs(fixed, row, comparison, match, around, _AROUND_ROW_MS)
 
     def plan(
         self,
@@ -281,7 +281,7 @@ def _shares(amounts: Sequence[float], instances: int) -> Floats:
 
 
 def _rounded(numbers: Sequence[float]) -> list[float]:
-    return [round(n, 4) for n in numbers]
+    return [float(f"{n:.6g}") for n in numbers]
 
 
 def _makespan(tasks_ms: Sequence[float], cores: int) -> float:

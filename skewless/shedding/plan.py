@@ -76,7 +76,9 @@ class ProbePlan:
         """How long the task of an instance may take that has so many rows; None: no limit."""
         if self.time_ms is None:
             return None
-        around = self.costs.batch + self.costs.batch_row * rows / self._share(instance)
+        # Shares are those of the last batch; a route may have changed since.
+        of_batch = min(rows / self._share(instance), rows * len(self.row_shares))
+        around = self.costs.batch + self.costs.batch_row * of_batch
         # However slow the rest is: with no time at all nothing could be learned.
         return max(LEAST_PROBING * self.time_ms, self.time_ms - around) * self.parallel[instance]
 

@@ -46,12 +46,15 @@ class Shedding(ABC):
 
 @dataclass(frozen=True)
 class Shed(Shedding):
-    """Stores every row, and probes the most productive part of the windows that time allows.
+    """Probes the most productive part of the windows, as much of it as time allows.
+
+    Every row is stored, unless there are so many that storing them alone takes too long.
 
     `value` names the column that says what a row is worth (one name for both sides, or one per
     side, None where a side has none): the sum of the values of the results is made as large as
     possible, where a result is worth the sum of its rows. Without it every result is worth the
-    same. The join window is cut into `basic_windows` parts; `sample` of the probed fraction is
+    same. The join window is cut into `basic_windows` parts, with an open end into parts that become
+    longer; `sample` of the probed fraction is
     probed in full, to learn which parts give most and how much is missed.
 
     >>> Shed(max_latency="2 seconds").max_latency_us
@@ -67,8 +70,8 @@ class Shed(Shedding):
         self._check()
         _ = self.values
         count, sample = self.basic_windows, self.sample
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 1_000:
-            raise bad_argument("basic_windows", count, "a whole number from 1 to 1000")
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 200:
+            raise bad_argument("basic_windows", count, "a whole number from 1 to 200")
         if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 < sample <= 1:
             raise bad_argument("sample", sample, "a number above 0, at most 1")
 

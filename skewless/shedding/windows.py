@@ -13,7 +13,7 @@ from skewless.errors import bad_argument
 Times = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# A bound that is not there; as far as event times of microseconds can be apart.
+# The value that stands for a missing bound: as far as event times of microseconds can be apart.
 FAR_US = 2**62
 # Basic windows of an open end: the first is as long as this, each next one twice as long.
 _FIRST_US = 1_000_000

@@ -259,7 +259,8 @@ def _values(
     sides = zip(SIDES, inputs, (plan.left, plan.right), shed.values, strict=True)
     for side, given, columns, name in sides:
         # One name for both sides is that of a column which either of them may lack.
-        lacks = isinstance(shed.value, str) and name not in given.names
+        known = {given.fold(column) for column in given.names}
+        lacks = isinstance(shed.value, str) and given.fold(shed.value) not in known
         if name is None or lacks:
             values[side] = None
             continue

@@ -111,13 +111,14 @@ class JoinOperator(Operator):
 
     def _plan(self, state: OperatorState, batch: int) -> ProbePlan | None:
         """How much the tasks of a batch may probe; None: everything."""
-        record = Planner.from_json(state.planner).probing
-        if self._probing is None or record is None:
+        if self._probing is None:
             return None
+        record = Planner.from_json(state.planner).probing
+        assert record is not None, "adopted"
         return self._probing.plan(record, state.route.instances, batch)
 
     def advance(
-        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float | None
     ) -> OperatorState:
         """The state after a batch: later watermark, new segments in, old ones out.
 
@@ -135,9 +136,10 @@ class JoinOperator(Operator):
         live = tuple(s for s in segments if not expired(s, keep))
         planner = Planner.from_json(state.planner)
         turn = self._loop.next_round(state.route, planner.balance, reports, live)
-        probing = planner.probing
-        if self._probing is not None and probing is not None:
-            probing = self._probing.after(probing, reports, elapsed_ms)
+        probing = None
+        if self._probing is not None:
+            assert planner.probing is not None, "adopted"
+            probing = self._probing.after(planner.probing, reports, elapsed_ms)
         return replace(
             state,
             route=turn.route,
@@ -172,8 +174,9 @@ class JoinOperator(Operator):
         }
         stored = {side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES}
         record = account("join", self.policy, state, reports, counts, stored)
-        probing = Planner.from_json(state.planner).probing
-        if self._probing is not None and probing is not None:
+        if self._probing is not None:
+            probing = Planner.from_json(state.planner).probing
+            assert probing is not None, "adopted"
             record["shed"] = self._probing.progress(probing, reports, state.route.instances)
         return record
 

@@ -32,6 +32,7 @@ _ENOUGH_PAIRS = 20_000
 # A chosen part may cost a little more than it should before it is thinned out.
 _SLACK = 1.02
 _VALUES_SHOWN = 32
+_MOST_WORTH = 1e100
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,12 @@ class Shedder:
         self._worth: list[float] = []
         self._missed = Missed()
         self.compare_ms = self.match_ms = 0.0
-        self.is_learning = True
+        self._is_last = True
 
-    def arrive(self, instance: int, rows: int) -> None:
+    def arrive(self, instance: int, rows: int, *, is_last: bool) -> None:
         """A piece of the batch with so many rows."""
         self._instance = instance
+        self._is_last = is_last
         self._rows += rows
         self._keep = self.plan.keep(instance, self._rows)
         self._budget_ms = self.plan.budget_ms(instance, self._rows, self._keep)
@@ -109,34 +111,40 @@ class Shedder:
         if column is None:
             return None
         worth = rows.column(column).cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
-        return np.nan_to_num(np.maximum(worth, 0.0), nan=0.0, posinf=0.0)
+        # Sums of them must stay finite.
+        return np.clip(np.nan_to_num(worth, nan=0.0, posinf=_MOST_WORTH), 0.0, _MOST_WORTH)
 
     def parts(self, meetings: Sequence[Meeting]) -> Iterator["Part"]:
         """What is to be compared, as probes of some of the needles with some of the window."""
         offered = sum(m.found.total for m in meetings)
         if not offered:
             return
-        needles = {id(m.found.needles): self._needles(m) for m in meetings}
+        needles: dict[int, _Needles] = {}
+        for meeting in meetings:
+            if id(meeting.found.needles) not in needles:
+                needles[id(meeting.found.needles)] = self._needles(meeting)
         counts = self._spread(meetings, needles, offered)
         selection = self.plan.select(self._left_ms, counts)
         full_ms = float(counts @ self.plan.cell_ms)
-        chosen: list[_Chosen] = [(m, m.found, None) for m in meetings]
+        chosen: Iterator[_Chosen] = ((m, m.found, None) for m in meetings)
         chosen_ms, rates = full_ms, np.ones(len(counts))
         if not selection.is_everything:
-            cut = _Cut(self.plan, selection, counts, needles)
-            chosen = list(cut.parts(meetings, self._left_ms or 0.0))
-            chosen_ms, rates = cut.chosen_ms, cut.rates
+            budget_ms = self._left_ms or 0.0
+            cut = _Cut(self.plan, selection, counts, needles, meetings, budget_ms)
+            chosen, chosen_ms, rates = cut.parts(), cut.chosen_ms, cut.rates
         self._offered += offered
         self._offered_ms += full_ms
         self._chosen_ms += chosen_ms
         self._spent_ms += chosen_ms
         self._count_windows(counts, rates, selection.chance, offered)
         guess = _guess(self.plan, counts, rates)
+        # Where all is probed, enough of it tells what the cells give.
+        every = max(round(1 / self.plan.sample), offered // _ENOUGH_PAIRS)
         made = 0
         for meeting, found, is_full in chosen:
             drawn = needles[id(meeting.found.needles)]
             made += found.total
-            yield Part(self, meeting.side, found, drawn, rates, guess, selection.chance, is_full)
+            yield Part(self, meeting.side, found, drawn, rates, guess, every, is_full)
         if self._is_exact:
             self._missed += Missed(float(offered - made))
         elif not selection.is_everything:
@@ -146,7 +154,10 @@ class Shedder:
 
     @property
     def _left_ms(self) -> float | None:
-        return None if self._budget_ms is None else max(0.0, self._budget_ms - self._spent_ms)
+        if self._budget_ms is None:
+            return None
+        left = max(0.0, self._budget_ms - self._spent_ms)
+        return left if self._is_last else left / 2  # rows that come later are to probe, too
 
     def _needles(self, meeting: Meeting) -> "_Needles":
         run = meeting.found.needles
@@ -210,8 +221,6 @@ class Shedder:
             rest_ms=max(0.0, wall_ms - self.compare_ms - self.match_ms),
             compare_ms=self.compare_ms,
             match_ms=self.match_ms,
-            budget_ms=self._budget_ms,
-            predicted_ms=self._chosen_ms,
             fraction=self._chosen_ms / self._offered_ms if self._offered_ms else 1.0,
             left=windows["left"],
             right=windows["right"],
@@ -226,13 +235,6 @@ class Shedder:
     def estimates(self) -> bool:
         """Whether what is missed has to be estimated from rows probed in full."""
         return not self._is_exact
-
-    def settle_learning(self) -> None:
-        """Before a portion of pairs: whether it would tell more of the cells, or enough is known.
-
-        Not in its midst: its matches count if its comparisons do.
-        """
-        self.is_learning = bool(self._cells[0].sum() < _ENOUGH_PAIRS)
 
     def learn(self, kind: int, cells: IndexArray, weights: Floats | None = None) -> None:
         self._cells[kind] += np.bincount(cells, weights, self._cells.shape[1])
@@ -316,12 +318,11 @@ class Part:
     needles: _Needles
     rates: Floats  # per cell: the chance that a row probes it
     guess: float  # matches of a comparison that is not made
-    chance: float  # that a row is probed in full
+    every: int  # where all is probed: from each so-manieth needle is learned
     is_full: bool | None  # whether these are such rows; None: there are both
 
     def compared(self, needle: IndexArray, stored: IndexArray) -> None:
         """These pairs were looked at."""
-        self.shedder.settle_learning()
         seen = self._learning(needle)
         if seen is None:
             return
@@ -346,9 +347,7 @@ class Part:
         """Those of the pairs that are of rows probed in full, or enough of them where all are."""
         if self.is_full is not None:
             return slice(None) if self.is_full else None
-        if not self.shedder.is_learning:
-            return None
-        chosen = (needle + self.shedder.plan.batch) % round(1 / self.chance) == 0
+        chosen = (needle + self.shedder.plan.batch) % self.every == 0
         return chosen if chosen.any() else None
 
     def _cells(self, needle: IndexArray, stored: IndexArray) -> IndexArray:
@@ -373,92 +372,118 @@ class Part:
         return worth
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """Some needles of a meeting, and the range of stored rows that each of them is to probe."""
+
+    meeting: Meeting
+    needle: IndexArray
+    start: IndexArray
+    count: IndexArray
+
+    @property
+    def total(self) -> int:
+        return int(self.count.sum())
+
+    def among(self, chosen: Mask) -> "_Piece":
+        """The same of some of the needles."""
+        return _Piece(self.meeting, self.needle[chosen], self.start[chosen], self.count[chosen])
+
+    def probe(self) -> Probe:
+        found = self.meeting.found
+        start, count = np.zeros_like(found.start), np.zeros_like(found.count)
+        start[self.needle], count[self.needle] = self.start, self.count
+        return replace(found, start=start, count=count, total=self.total)
+
+
 class _Cut:
-    """The probes of a task, cut to what was selected."""
+    """The probes of a task, cut to what was selected and fits the budget.
+
+    Cells were selected by an estimate of what they cost; what the selected ones cost in truth says
+    how many rows also probe the marginal one, or that not all may probe the others.
+    """
 
     def __init__(
         self,
         plan: ProbePlan,
         selection: Selection,
         counts: Floats,
-        needles: Mapping[int, _Needles],
+        needles: Mapping[int, "_Needles"],
+        meetings: Sequence[Meeting],
+        budget_ms: float,
     ) -> None:
-        self.plan = plan
-        self._selection = selection
+        self._plan = plan
         self._counts = counts
         self._needles = needles
         self.rates = selection.kept.astype(np.float64)
-        self.chosen_ms = 0.0
-
-    def parts(self, meetings: Sequence[Meeting], budget_ms: float) -> Iterator[_Chosen]:
-        """(meeting, probe, whether of rows probed in full), within the budget.
-
-        Cells were selected by an estimate of what they cost; what the selected ones cost in truth
-        says how many rows also probe the marginal one, or that not all may probe the others.
-        """
-        plan, selection = self.plan, self._selection
-        full, kept, marginal = [], [], []
+        marginal_cell = np.zeros(len(counts), np.bool_)
+        if selection.marginal is not None:
+            marginal_cell[selection.marginal] = True
+        self._full: list[_Piece] = []
+        kept: list[_Piece] = []
+        marginal: list[_Piece] = []
         for meeting in meetings:
-            drawn = self._needles[id(meeting.found.needles)]
-            hit = np.flatnonzero(meeting.found.count)
-            is_full = drawn.fully[hit] < selection.chance
-            full.append((meeting, hit[is_full], _only(meeting.found, hit[is_full])))
-            for stretch in _stretches(plan, selection.kept, meeting.side):
-                kept.append(self._narrowed(meeting, hit[~is_full], *stretch))
-            for stretch in _stretches(plan, self._marginal, meeting.side):
-                marginal.append(self._narrowed(meeting, hit[~is_full], *stretch))
-        full_ms = self._cost(full, np.ones(len(self.rates), np.bool_))
+            found = meeting.found
+            hit = np.flatnonzero(found.count)
+            whole = _Piece(meeting, hit, found.start[hit], found.count[hit])
+            is_full = needles[id(found.needles)].fully[hit] < selection.chance
+            self._full.append(whole.among(is_full))
+            others = whole.among(~is_full)
+            for cells, pieces in ((selection.kept, kept), (marginal_cell, marginal)):
+                for stretch in _stretches(plan, cells, meeting.side):
+                    pieces.append(self._narrowed(others, *stretch))
+        full_ms = self._cost(self._full, np.ones(len(counts), np.bool_))
         kept_ms = self._cost(kept, selection.kept)
-        share, more = 1.0, 0.0
         if full_ms + kept_ms > _SLACK * budget_ms:
-            share = max(0.0, budget_ms - full_ms) / kept_ms
-            self.rates *= share
-        elif selection.marginal is not None:
-            more_ms = self._cost(marginal, self._marginal)
-            more = min(1.0, max(0.0, budget_ms - full_ms - kept_ms) / more_ms) if more_ms else 1.0
-            self.rates[selection.marginal] = more
-            self.chosen_ms += more * more_ms
-        self.chosen_ms += full_ms + share * kept_ms
-        for meeting, _, found in full:
-            yield meeting, found, True
-        for part, pieces in ((share, kept), (more, marginal)):
-            draws = [self._needles[id(m.found.needles)].in_part[hit] for m, hit, _ in pieces]
-            below = _bound(draws, [found.count[hit] for _, hit, found in pieces], part)
-            for (meeting, hit, found), of_hit in zip(pieces, draws, strict=True):
-                yield meeting, _only(found, hit[of_hit < below]), False
+            kept, part = self._thinned(kept, max(0.0, budget_ms - full_ms) / (kept_ms or 1.0))
+            marginal = []
+            self.rates *= part
+        else:
+            more_ms = self._cost(marginal, marginal_cell)
+            left_ms = max(0.0, budget_ms - full_ms - kept_ms)
+            marginal, part = self._thinned(marginal, left_ms / more_ms if more_ms else 1.0)
+            self.rates[marginal_cell] = part
+        self._some = [*kept, *marginal]
+        self.chosen_ms = full_ms + self._cost(kept, selection.kept)
+        self.chosen_ms += self._cost(marginal, marginal_cell)
 
-    def _narrowed(
-        self, meeting: Meeting, hit: IndexArray, line: int, lower_us: int, upper_us: int
-    ) -> tuple[Meeting, IndexArray, Probe]:
-        """The needles of a class among the hits, with what they find so far apart in time."""
-        found = meeting.found
-        mine = hit[self._needles[id(found.needles)].line[hit] == line]
-        starts, counts, total = cut_ranges(
-            found.needles.times[mine],
+    def parts(self) -> Iterator[_Chosen]:
+        """(meeting, probe, whether of rows probed in full)."""
+        for is_full, pieces in ((True, self._full), (False, self._some)):
+            for piece in pieces:
+                if len(piece.needle):
+                    yield piece.meeting, piece.probe(), is_full
+
+    def _narrowed(self, piece: _Piece, line: int, lower_us: int, upper_us: int) -> _Piece:
+        """The needles of a class, with what they find so far apart in time."""
+        found = piece.meeting.found
+        mine = piece.among(self._needles[id(found.needles)].line[piece.needle] == line)
+        start, count, _ = cut_ranges(
+            found.needles.times[mine.needle],
             found.stored.times,
-            found.start[mine],
-            found.count[mine],
+            mine.start,
+            mine.count,
             lower_us,
             upper_us,
         )
-        start, count = np.zeros_like(found.start), np.zeros_like(found.count)
-        start[mine], count[mine] = starts, counts
-        return meeting, mine[counts > 0], replace(found, start=start, count=count, total=total)
+        return _Piece(piece.meeting, mine.needle, start, count).among(count > 0)
 
-    @property
-    def _marginal(self) -> Mask:
-        """The marginal cell among all."""
-        only = np.zeros(len(self.rates), np.bool_)
-        if self._selection.marginal is not None:
-            only[self._selection.marginal] = True
-        return only
+    def _thinned(self, pieces: list[_Piece], part: float) -> tuple[list[_Piece], float]:
+        """About this part of the comparisons, by rows; and which part that has become."""
+        if part >= 1.0 or not pieces:
+            return pieces, 1.0
+        draws = [self._needles[id(p.meeting.found.needles)].in_part[p.needle] for p in pieces]
+        below = _bound(np.concatenate(draws), np.concatenate([p.count for p in pieces]), part)
+        some = [piece.among(drawn < below) for piece, drawn in zip(pieces, draws, strict=True)]
+        total = sum(piece.total for piece in pieces)
+        return some, sum(piece.total for piece in some) / total if total else 1.0
 
-    def _cost(self, probes: Sequence[tuple[Meeting, IndexArray, Probe]], cells: Mask) -> float:
-        """What probes of these cells cost."""
-        comparisons = sum(found.total for _, _, found in probes)
+    def _cost(self, pieces: Sequence[_Piece], cells: Mask) -> float:
+        """What it costs to probe these cells."""
+        comparisons = sum(piece.total for piece in pieces)
         weights = np.where(cells, self._counts, 0.0)
         total = float(weights.sum())
-        mean = float(weights @ self.plan.cell_ms) / total if total else self.plan.costs.comparison
+        mean = float(weights @ self._plan.cell_ms) / total if total else self._plan.costs.comparison
         return comparisons * mean
 
 
@@ -469,22 +494,17 @@ def _guess(plan: ProbePlan, counts: Floats, rates: Floats) -> float:
     return float(left @ np.array(plan.match_rates)) / total if total else 0.0
 
 
-def _bound(draws: Sequence[Floats], counts: Sequence[IndexArray], part: float) -> float:
-    """The draw below which needles have this part of all the comparisons."""
-    if part >= 1.0 or not draws:
+def _bound(draws: Floats, counts: IndexArray, part: float) -> float:
+    """The draw below which rows have nearest to this part of all the comparisons.
+
+    Rows that share their draw are chosen together, so it may be a little more or less.
+    """
+    drawn, unit = np.unique(draws, return_inverse=True)
+    if not len(drawn):
         return 1.0
-    drawn, counted = np.concatenate(draws), np.concatenate(counts)
-    order = np.argsort(drawn)
-    upto = np.cumsum(counted[order])
-    fitting = int(np.searchsorted(upto, part * upto[-1], side="right")) if len(upto) else 0
-    return float(drawn[order[fitting]]) if fitting < len(order) else 1.0
-
-
-def _only(found: Probe, needles: IndexArray) -> Probe:
-    """The same probe of some of its needles."""
-    count = np.zeros_like(found.count)
-    count[needles] = found.count[needles]
-    return replace(found, count=count, total=int(count.sum()))
+    upto = np.concatenate([[0.0], np.cumsum(np.bincount(unit, counts))])
+    fitting = int(np.abs(upto - part * upto[-1]).argmin())
+    return float(drawn[fitting]) if fitting < len(drawn) else 1.0
 
 
 def _offsets(plan: ProbePlan, side: str) -> TimeArray:

@@ -17,6 +17,7 @@ from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.runs import SortedRun, merged
+from skewless.kernels.warmup import compile_sets, compile_shedding
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
 from skewless.operators.join.intake import OTHER, Intake
@@ -69,6 +70,10 @@ class _Execution:
 
     def __init__(self, task: JoinTask) -> None:
         self._task = task
+        if task.condition is not None:
+            compile_sets()
+        if task.probing is not None:
+            compile_shedding()
         self._ledger = Ledger(
             task.setting.storage, task.setting.names, task.route.partitions, task.detail
         )
@@ -102,7 +107,7 @@ class _Execution:
             assert instance is not None, "every row names the instance where its task does not"
             shedder = self._shedder
             if shedder is not None:
-                shedder.arrive(instance, rows.num_rows)
+                shedder.arrive(instance, rows.num_rows, is_last=last)
             sorted_runs = {side: self._intake.sort(rows, side, instance, shedder) for side in SIDES}
             del rows
             self._dropped.flush(instance)
@@ -220,6 +225,9 @@ class _Execution:
                 part.shedder.compare_ms += 1e3 * (compared - started)
                 started = clock()
                 part.shedder.match_ms += 1e3 * (started - compared)
+        if part is not None:
+            # Pairs that were compared after the last match, or without any.
+            part.shedder.compare_ms += 1e3 * (clock() - started)
 
     def _pair(
         self,

@@ -160,7 +160,7 @@ class KeyedOperator(Operator):
         )
 
     def advance(
-        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float | None
     ) -> OperatorState:
         """The state after a batch: later watermark, new segments in, old ones out.
 

@@ -53,7 +53,7 @@ class MapOperator(Operator):
         )
 
     def advance(
-        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float | None
     ) -> OperatorState:
         """The state after a batch: only the policy's memory changes."""
         return self._loop.after(state, reports)

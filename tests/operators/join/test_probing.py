@@ -63,7 +63,7 @@ class Budgeted(JoinOperator):
         )
 
     def advance(
-        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float
+        self, state: OperatorState, reports: Sequence[Report], elapsed_ms: float | None
     ) -> OperatorState:
         accounts = [Account.from_json(r.probing) for r in reports if r.probing is not None]
         ACCOUNTS.append(accounts)
@@ -115,11 +115,9 @@ def joined(
         time=("t", "u"),
         bounds=BOUNDS,
         delays=Delays({"left": 5 * SECOND, "right": 5 * SECOND}),
-        left_schema=LEFT,
-        right_schema=RIGHT,
         policy=policy or Hash(2),
         shed=shed or Shed("1 second"),
-        **options,
+        **{"left_schema": LEFT, "right_schema": RIGHT, **options},
     )
     query.run(batches, faults)
     return query
@@ -326,3 +324,43 @@ def test_the_estimate_of_missed_results_is_right_on_the_average(tmp_path: Path) 
         Path(query.directory, "commits", "000000000001.json").unlink()
     assert abs(np.mean(errors)) < 2 * np.std(errors) / 10
     assert np.sqrt(np.mean(variances)) == pytest.approx(np.std(errors), rel=0.4)
+
+
+def test_rows_of_one_key_and_time_are_probed_or_not_as_one(tmp_path: Path) -> None:
+    """Whatever is drawn, and also if only rows that are probed in full have anything to probe."""
+    rows = 60
+    moment = pa.array([0] * rows, pa.timestamp("us"))
+    batch = (
+        pa.table([[1] * rows, moment, range(rows)], schema=LEFT),
+        pa.table([[1] * rows, moment, range(rows)], schema=RIGHT),
+    )
+    for sample in (0.1, 1.0):
+        for seed in range(8):
+            query = joined(
+                tmp_path / f"{sample}-{seed}",
+                [stream(seed, rows=20, batches=1)[0], batch],
+                shed=Shed("1 second", sample=sample),
+                comparisons=500,
+            )
+            told = query.progress[1]["operators"][0]["shed"]
+            assert told["offered"] >= rows * rows
+            assert told["missed"] == told["offered"] - told["comparisons"]
+
+
+def test_later_pieces_of_a_batch_have_time_too(tmp_path: Path) -> None:
+    batches = stream(7, batches=2, rows=600)
+    query = joined(tmp_path / "state", batches, comparisons=6_000, limits=Limits(run_bytes=12_000))
+    times = query.sink[1].column("t").cast(pa.int64()).to_numpy()
+    assert query.progress[1]["operators"][0]["shed"]["fraction"] < 0.5
+    assert len(times) > 1_000
+
+
+def test_huge_values_stay_finite(tmp_path: Path) -> None:
+    left = LEFT.set(2, pa.field("a", pa.float64()))
+    batches = [
+        (one.set_column(2, "a", pa.array([1.7e308, float("inf"), None, float("nan")] * 75)), other)
+        for one, other in stream(8, batches=3)
+    ]
+    shed = Shed("1 second", value=("a", None))
+    query = joined(tmp_path / "state", batches, shed=shed, comparisons=2_000, left_schema=left)
+    assert query.rows().num_rows > 0
