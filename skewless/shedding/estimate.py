@@ -14,7 +14,7 @@ _FEW = 10
 
 @dataclass(frozen=True)
 class Missed:
-    """An unbiased estimate and its variance; those of several tasks add up.
+    """An estimate that is right on the average, and its variance; those of several tasks add up.
 
     How many comparisons were not made is known. With a guess at the matches of one of them, made
     without a look at the rows that were probed in full, only the error of the guess has to be

@@ -31,9 +31,9 @@ _AROUND_MS, _AROUND_ROW_MS = 150.0, 1e-3
 _AROUND_SLOWER, _AROUND_FASTER = 0.3, 0.7
 # The past of a cell fades more slowly: little of it is seen at a time.
 _CELL_FADING = 0.8
-# Batches of equal input differ by a fifth: so much of the limit is aimed at, at the most;
+# Batches of equal input differ by a quarter: so much of the limit is aimed at, at the most;
 # and how fast it comes back after a batch that took too long.
-_MOST_MARGIN, _LEAST_MARGIN = 0.8, 0.6
+_MOST_MARGIN, _LEAST_MARGIN = 0.75, 0.6
 _BOOST = 1.1
 # A task that probes less than this of its windows has nothing left to shed but rows. These are
 # dropped only if they are more by this factor than in a batch that kept to the limit: else it is
