@@ -9,7 +9,7 @@ from skewless.shedding.account import Account
 from skewless.shedding.estimate import Missed
 from skewless.shedding.memory import ProbingMemory
 from skewless.shedding.plan import ProbePlan
-from skewless.shedding.policy import Shedding
+from skewless.shedding.policy import RandomDrop, Shedding
 from skewless.shedding.windows import FAR_US, BasicWindows
 
 # Of what is remembered; what another version has left is forgotten.
@@ -74,6 +74,8 @@ class ProbingControl:
         accounts = accounts_of(reports)
         offered = sum(a.offered for a in accounts)
         missed = sum((a.missed for a in accounts), Missed())
+        # What rows that were dropped would have matched, nobody knows.
+        is_known = not isinstance(self.shedding, RandomDrop)
         plan = self.plan(record, instances, 0)
         width = len(self.windows)
         edges = self.windows.edges_us
@@ -83,7 +85,7 @@ class ProbingControl:
             return round(weighted / offered, 6) if offered else 1.0
 
         return {
-            **self.shedding.describe(),
+            "policy": self.shedding.describe()["policy"],
             "maxLatencyMs": self.limit_ms,
             "fraction": mean("fraction"),
             "leftWindow": mean("left"),
@@ -91,15 +93,16 @@ class ProbingControl:
             "offered": offered,
             "comparisons": sum(a.comparisons for a in accounts),
             "results": sum(a.matches for a in accounts),
-            "missed": round(missed.results, 1),
-            "missedError": round(missed.standard_error, 1),
+            "missed": round(missed.results, 1) if is_known else None,
+            "missedError": round(missed.standard_error, 1) if is_known else None,
             "droppedRows": {
                 side: sum(a.dropped[side] for a in accounts)
                 for side in (accounts[0].dropped if accounts else {})
             },
-            # The basic windows by right.time − left.time in milliseconds, the best first.
+            # The basic windows by right.time − left.time in milliseconds, both ends inclusive, the
+            # best first.
             "ranking": [
-                [_shown_ms(edges[cell % width]), _shown_ms(edges[cell % width + 1])]
+                [_shown_ms(edges[cell % width]), _shown_ms(edges[cell % width + 1] - 1)]
                 for cell in plan.order
                 if cell // width == plan.classes - 1
             ],
@@ -108,7 +111,7 @@ class ProbingControl:
 
 def _shown_ms(edge_us: int) -> float | None:
     """Milliseconds; None: the window has no end."""
-    return None if abs(edge_us) == FAR_US else edge_us / 1e3
+    return None if abs(edge_us) >= FAR_US - 1 else edge_us / 1e3
 
 
 def accounts_of(reports: Sequence[Report]) -> list[Account]:

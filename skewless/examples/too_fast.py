@@ -119,10 +119,21 @@ def draw(courses: dict[str, list[tuple[float, float, float]]], path: Path) -> No
 
 def main(arguments: list[str] | None = None, spark: SparkSession | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=40, help="how long posts come")
-    parser.add_argument("--rate", type=float, default=12_000, help="posts per second and side")
-    parser.add_argument("--out", type=Path, default=Path("too_fast.png"), help="the figure")
+    parser.add_argument(
+        "--seconds", type=float, default=40, help="how long posts come (default: 40)"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=12_000, help="posts per second and side (default: 12000)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("too_fast.png"), help="the figure (default: too_fast.png)"
+    )
     options = parser.parse_args(arguments)
+    for name in ("seconds", "rate"):
+        if not getattr(options, name) > 0:
+            parser.error(f"--{name}: got {getattr(options, name)}; takes a number above 0")
+    if not options.out.absolute().parent.is_dir():
+        parser.error(f"--out: there is no folder {options.out.absolute().parent}")
     if spark is None:
         spark = sk.session()
         # A query that is stopped while it is far behind leaves long stack traces.
@@ -135,6 +146,7 @@ def main(arguments: list[str] | None = None, spark: SparkSession | None = None) 
             ("without shedding", None),
             ("with shedding", sk.Shed(max_latency=f"{MAX_LATENCY_S} seconds")),
         ):
+            sys.stdout.write(f"{title}: running\n")
             points = course(run(spark, posts, Path(name) / title, shed))
             courses[title] = points
             longest = max(latency for _, latency, _ in points)

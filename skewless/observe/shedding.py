@@ -19,7 +19,7 @@ def explain_shedding(shed: dict[str, Any]) -> str:
             f"{max(0, round(shed['missed'])):,} ± {round(shed['missedError']):,}"
         )
     if dropped:
-        told.append(f"{dropped:,} rows were dropped and not stored, because there are too many")
+        told.append(f"{dropped:,} rows were dropped and not stored to stay below {limit}")
     if not told:
         return f"shedding: nothing was given up to stay below {limit}"
     return "shedding: " + "; ".join(told)

@@ -85,9 +85,9 @@ def test_without_a_limit_a_query_does_not_start(spark, tmp_path: Path) -> None:
 def test_the_interval_of_the_trigger_is_the_limit(spark, tmp_path: Path) -> None:
     replay = Replay(spark, tmp_path, batches(1, 50))
     stream = build(sk.RandomDrop())(*replay.inputs())
-    writer = stream.writeStream.format("noop").trigger(processingTime="30 seconds")
+    writer = stream.writeStream.format("noop").trigger(processingTime="2 seconds")
     query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
     query.processAllAvailable()
     told = query.lastProgress["skewless"]["operators"][0]["shed"]
-    assert (told["policy"], told["maxLatencyMs"]) == ("RandomDrop", 30_000.0)
+    assert (told["policy"], told["maxLatencyMs"]) == ("RandomDrop", 2_000.0)
     query.stop()

@@ -74,8 +74,8 @@ def turn_of(progress: Any) -> Turn:
         offered=shed["offered"] if shed else join["comparisons"],
         comparisons=join["comparisons"],
         fraction=shed["fraction"] if shed else 1.0,
-        missed=shed["missed"] if shed else 0.0,
-        missed_error=shed["missedError"] if shed else 0.0,
+        missed=(shed["missed"] or 0.0) if shed else 0.0,
+        missed_error=(shed["missedError"] or 0.0) if shed else 0.0,
     )
 
 

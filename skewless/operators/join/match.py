@@ -12,7 +12,7 @@ from skewless.operators.join.postings import SETS
 
 @dataclass(frozen=True)
 class Overlap:
-    """Two rows match if their sets have at least so many distinct items in common.
+    """Two rows match if their sets have at least `at_least` distinct items in common.
 
     `column` names an array column, or one per side. Null items do not count.
 
@@ -25,13 +25,13 @@ class Overlap:
 
     def __post_init__(self) -> None:
         _check_column(self.column)
-        if not _is_number(self.at_least, Integral) or self.at_least < 1:
-            raise bad_argument("at_least", self.at_least, "a whole number of at least 1")
+        if not _is_number(self.at_least, Integral) or not 1 <= self.at_least < 2**31:
+            raise bad_argument("at_least", self.at_least, "a whole number from 1 to 2^31 - 1")
 
 
 @dataclass(frozen=True)
 class InnerProduct:
-    """Two rows match if the products of the weights of their common items sum up to so much.
+    """Two rows match if the products of their common items' weights sum to `at_least` or more.
 
     `column` names a column of maps from item to weight, or of arrays of structs (item, weight), or
     one per side. Where an array has an item twice, its weights are added. Weights may be negative.

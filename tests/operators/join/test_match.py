@@ -11,7 +11,7 @@ from skewless.operators.join.match import columns_of, condition_of
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "two", None, float("nan")])
 def test_an_overlap_is_a_whole_number_of_items(wrong: Any) -> None:
-    with pytest.raises(sk.SkewlessError, match=r"at_least: got .*; takes a whole number of at"):
+    with pytest.raises(sk.SkewlessError, match=r"at_least: got .*; takes a whole number from 1"):
         sk.Overlap("items", wrong)
 
 
