@@ -8,7 +8,6 @@ from typing import Any
 from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import Taken
-from skewless.kernels.groups import Mask
 from skewless.kernels.ordering import HashArray, IndexArray
 from skewless.kernels.runs import SortedRun
 from skewless.kernels.warmup import compile_kernels
@@ -144,8 +143,4 @@ def live(run: SortedRun, keep_from_us: int | None) -> SortedRun:
     """The rows of a run that are not dead."""
     if keep_from_us is None or not len(run):
         return run
-    return kept(run, run.times >= keep_from_us)
-
-
-def kept(run: SortedRun, mask: Mask) -> SortedRun:
-    return run.kept(mask)
+    return run.kept(run.times >= keep_from_us)

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.engine.chunks import Limits
-from skewless.engine.ledger import kept
 from skewless.errors import SkewlessError
 from skewless.kernels.groups import group_rows, key_codes, sorted_keyed_run, without_negative_zero
 from skewless.kernels.lookup import lookup
@@ -131,7 +130,7 @@ class StoredState:
         keep = version == newest_of
         gone = _flags(run.rows.column(GONE))
         keep &= ~gone if oldest_elsewhere is None else ~gone | (version >= oldest_elsewhere)
-        return kept(run, keep)
+        return run.kept(keep)
 
     def _owners(self, groups: SortedRun, state: pa.Table, where: str) -> npt.NDArray[np.int64]:
         """The group of every row of the state that a function returned."""

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.engine.ledger import kept
 from skewless.kernels.lookup import rows_of_hashes
 from skewless.kernels.runs import SortedRun, concatenate
 from skewless.operators.keyed.layout import DUE
@@ -63,7 +62,7 @@ def closed(summary: Summary, runs: Sequence[SortedRun], due: Due) -> SortedRun |
     if members is None:
         return None
     merged = summary.merged([members])
-    return kept(merged, merged.times <= due.until_us)
+    return merged.kept(merged.times <= due.until_us)
 
 
 def _members_of_due(runs: Sequence[SortedRun], due: Due) -> SortedRun | None:

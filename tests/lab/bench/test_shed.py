@@ -384,7 +384,8 @@ def test_a_contest_on_spark_finds_what_there_is(spark: SparkSession, tmp_path: P
     plain = run(spark, contest, lambda event: steps.append(event["done"]))
     assert steps == [1, 2]
     rows = [(turn.left, turn.right) for turn in plain]
-    assert 0 < np.sum(rows) <= 360, "it may end before the last file is read"
+    if all(turn.is_done for turn in plain):  # a machine may be too slow for the time it has
+        assert np.sum(rows, axis=0).tolist() == [180, 180]
     truth = shed_truth.results(*streams, 1.0, rows)
     assert [turn.matches for turn in plain] == truth
     assert sum(truth) > 0
