@@ -7,8 +7,11 @@ from skewless.routing.grid import GridRoute
 from skewless.routing.groups import GroupRoute
 from skewless.routing.route import Route
 from skewless.routing.table import TableRoute
+from skewless.routing.tiles import TileRoute
 
-KINDS: dict[str, type[Route]] = {kind.kind: kind for kind in (TableRoute, GroupRoute, GridRoute)}
+KINDS: dict[str, type[Route]] = {
+    kind.kind: kind for kind in (TableRoute, GroupRoute, GridRoute, TileRoute)
+}
 
 
 def route_from_json(record: dict[str, Any]) -> Route:
