@@ -11,6 +11,8 @@ from skewless.planning.tiles.measure import SwarmCost, by_instance
 from skewless.planning.tiles.snapshot import TileSnapshot
 from skewless.routing.tiles import Axis, Tile, TileRoute
 
+_NOTHING = 1e-6
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -37,6 +39,8 @@ def reduction(snapshot: TileSnapshot, route: TileRoute) -> Reduction | None:
     costs = SwarmCost().of_tiles(snapshot, route.tiles)
     loads = by_instance(route, costs)
     low = int(loads.argmin())
+    # Costs differ by many orders of magnitude: what is lost in rounding relieves nobody.
+    least = _NOTHING * float(loads.max())
     for high in np.argsort(-loads, kind="stable").tolist():
         if loads[high] <= loads[low]:
             return None
@@ -44,16 +48,16 @@ def reduction(snapshot: TileSnapshot, route: TileRoute) -> Reduction | None:
         owned.sort(key=lambda n: -costs[n])
         gap = float(loads[high] - loads[low])
         subset = find_subset(costs[owned], gap / 2)
-        if subset:
+        if costs[owned][subset].sum() > least:
             moved = {owned[n] for n in subset}
             tiles = [t.given((low,)) if n in moved else t for n, t in enumerate(route.tiles)]
             what = f"{len(moved)} tile{'s' if len(moved) > 1 else ''}"
-            return Reduction(tuple(tiles), f"{what} of instance {high} go to instance {low}")
+            return Reduction(tuple(tiles), f"{what} of instance {high} to instance {low}")
         cut = _cut_of(snapshot, [route.tiles[n] for n in owned], loads, high, low)
-        if cut is not None:
-            tile, parts = cut
+        if cut is not None and loads[high] - cut[0].highest > least:
+            _, tile, parts = cut
             tiles = [t for t in route.tiles if t != tile]
-            reason = f"a part of a tile of instance {high} goes to instance {low}"
+            reason = f"a part of a tile of instance {high} to instance {low}"
             return Reduction(tuple(sorted((*tiles, *parts))), reason)
     return None
 
@@ -77,18 +81,18 @@ def find_subset(costs: Loads, most: float) -> list[int]:
 
 def _cut_of(
     snapshot: TileSnapshot, tiles: Sequence[Tile], loads: Loads, high: int, low: int
-) -> tuple[Tile, tuple[Tile, Tile]] | None:
-    """The costliest tile larger than a cell, and its two parts; None if no split relieves."""
+) -> tuple[Cut, Tile, tuple[Tile, Tile]] | None:
+    """The best cut of the costliest tile larger than a cell, the tile and its two parts."""
     tile = next((tile for tile in tiles if tile.area > 1), None)
     if tile is None:
         return None
     cut = best_cut(snapshot, tile, float(loads[high]), float(loads[low]))
-    if cut is None or cut.highest >= loads[high]:
+    if cut is None:
         return None
     first, second = tile.cut(cut.axis, cut.at)
     if cut.moves_first:
-        return tile, (first.given((low,)), second)
-    return tile, (first, second.given((low,)))
+        return cut, tile, (first.given((low,)), second)
+    return cut, tile, (first, second.given((low,)))
 
 
 def best_cut(snapshot: TileSnapshot, tile: Tile, high: float, low: float) -> Cut | None:
