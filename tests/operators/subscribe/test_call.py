@@ -28,12 +28,8 @@ def frames(spark_session: SparkSession) -> dict[str, DataFrame]:
         "nothing": spark_session.createDataFrame([], "id long, x double"),
         "nameless": spark_session.createDataFrame([], BOX),
         "odd": spark_session.createDataFrame([], "id long, polygon long"),
-        "changes": stream(
-            "id long, op string, x_min double, y_min double, x_max double, y_max double, asked_at timestamp"
-        ),
-        "numbered": stream(
-            "id long, op int, x_min double, y_min double, x_max double, y_max double"
-        ),
+        "changes": stream(f"id long, op string, {BOX}, asked_at timestamp"),
+        "numbered": stream(f"id long, op int, {BOX}"),
     }
 
 
