@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from skewless.kernels.distance import Globe, Plane
 from skewless.kernels.distinct import hash_values
 from skewless.kernels.groups import Groups
 from skewless.kernels.hashing import xxhash64
@@ -54,6 +55,15 @@ def compile_sets() -> None:
         pairs.overlapping(1, least)
         pairs.products(least)
     pairs.proved()
+
+
+@cache
+def compile_near() -> None:
+    """On coordinates as Arrow has them, read-only."""
+    numbers, row = np.zeros(1), np.zeros(1, np.int64)
+    numbers.flags.writeable = False
+    for metric, count in ((Plane(1.0), 2), (Globe(1.0), 3)):
+        metric.within((numbers,) * count, row, (numbers,) * count, row)
 
 
 @cache

@@ -56,7 +56,7 @@ def positioned(instance: Column, order: Sequence[int]) -> Column:
     position = [0] * len(order)
     for place, number in enumerate(order):
         position[number] = place
-    return F.get(F.expr(_constants(position)), instance)
+    return F.get(F.expr(constants(position)), instance)
 
 
 def visits(
@@ -175,8 +175,8 @@ class _TableSql(_Sql[TableRoute]):
     def _reach(self, members: str, sizes: Sequence[int], starts: _Starts) -> str:
         """A part of the members, as long as the row's split says, from where its cell says."""
         begins = [start for key, first in self._placed() for start in starts(key, first)]
-        begin = f"get({_constants(begins)}, {_CELL})"
-        return f"slice({members}, {begin} + 1, get({_constants(sizes)}, {_PLACE}))"
+        begin = f"get({constants(begins)}, {_CELL})"
+        return f"slice({members}, {begin} + 1, get({constants(sizes)}, {_PLACE}))"
 
     def _placed(self) -> Iterator[tuple[_Key, int]]:
         """Every exception, and where its members begin among all."""
@@ -189,11 +189,11 @@ class _TableSql(_Sql[TableRoute]):
         return _owner(self.route.table, self.hash)
 
     def _members(self) -> str:
-        return _constants([m for key in self._keys for m in key.members])
+        return constants([m for key in self._keys for m in key.members])
 
     def _transposed(self) -> str:
         """The members of every split column by column, each where `_members` has it."""
-        return _constants(
+        return constants(
             [
                 m
                 for key in self._keys
@@ -206,26 +206,26 @@ class _TableSql(_Sql[TableRoute]):
         """Only rows of a partition that has exceptions are compared with them."""
         touched = {key.partition for key in self._keys}
         flags = [1 if p in touched else 0 for p in range(self.route.partitions)]
-        return f"get({_constants(flags)}, {_partition(self.route.partitions, self.hash)}) = 1"
+        return f"get({constants(flags)}, {_partition(self.route.partitions, self.hash)}) = 1"
 
     def _of_key(self, place: str) -> tuple[str, str]:
         """How many members the row's key has and where they begin; null for other keys."""
         sizes = [len(key.members) for key in self._keys]
         begins = [first for _, first in self._placed()]
-        return f"get({_constants(sizes)}, {place})", f"get({_constants(begins)}, {place})"
+        return f"get({constants(sizes)}, {place})", f"get({constants(begins)}, {place})"
 
     def _place(self) -> str:
         """The place of the row's key among the exceptions; −1, which is no place, for others."""
         lookup = self._lookup
         signed = [key.hash - 2**64 if key.hash >= 2**63 else key.hash for key in self._keys]
         if lookup is None:
-            return f"CAST(array_position({_constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
+            return f"CAST(array_position({constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
         bucket = f"CAST({self.hash} & {len(lookup.displacements) - 1} AS INT)"
-        moved = f"CAST(get({_constants(lookup.displacements)}, {bucket}) AS BIGINT)"
+        moved = f"CAST(get({constants(lookup.displacements)}, {bucket}) AS BIGINT)"
         mixed = f"(shiftrightunsigned({self.hash}, {lookup.shift}) ^ {moved})"
         slot = f"CAST({mixed} & {len(lookup.places) - 1} AS INT)"
-        place = f"get({_constants(lookup.places)}, {slot})"
-        return f"IF(get({_constants(signed, 'BIGINT')}, {place}) = {self.hash}, {place}, -1)"
+        place = f"get({constants(lookup.places)}, {slot})"
+        return f"IF(get({constants(signed, 'BIGINT')}, {place}) = {self.hash}, {place}, -1)"
 
 
 class _GroupSql(_Sql[GroupRoute]):
@@ -280,7 +280,7 @@ def _sql_of(route: Route, hash_: str) -> _Sql[Any]:
 
 def _owner(table: PartitionTable, hash_: str) -> str:
     """The instance of the row's partition."""
-    return f"get({_constants(table.assignment)}, {_partition(table.partitions, hash_)})"
+    return f"get({constants(table.assignment)}, {_partition(table.partitions, hash_)})"
 
 
 def _partition(partitions: int, hash_: str) -> str:
@@ -315,5 +315,5 @@ def _column_starts(key: _Key, first: int) -> list[int]:
     return [first + n % line * column for n in range(len(key.members))]
 
 
-def _constants(numbers: Sequence[int], kind: str = "INT") -> str:
+def constants(numbers: Sequence[int], kind: str = "INT") -> str:
     return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<{kind}>)"

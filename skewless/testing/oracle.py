@@ -1,16 +1,19 @@
-"""What a join must give, computed the slow and obvious way by DuckDB, and sets by Python."""
+"""What a join must give, computed the slow and obvious way by DuckDB, the rest by Python."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
-from skewless.operators.join.match import Match, Overlap, columns_of
+from skewless.operators.join.match import Match, Overlap, SetMatch, columns_of
+from skewless.operators.join.near import Near
 from skewless.state.watermark import Delays
 
 Batch = tuple[pa.Table, pa.Table]
@@ -30,8 +33,8 @@ def join_oracle(
 
     `columns` maps output names to "l.name" or "r.name"; by default the result has the columns of
     `sk.join` for inputs whose names do not clash. Late rows are found batch by batch, as the
-    watermark moves; the rest is one SQL join over everything. With `match` the sets of every pair
-    that SQL finds are compared in Python.
+    watermark moves; the rest is one SQL join over everything. With `match` the sets or points of
+    every pair that SQL finds are compared in Python, but those of a plane by SQL.
     """
     try:
         import duckdb
@@ -45,6 +48,9 @@ def join_oracle(
         conditions.append(f"{gap} >= {parse_duration_us('within', lower)}")
     if upper is not None:
         conditions.append(f"{gap} <= {parse_duration_us('within', upper)}")
+    if isinstance(match, Near) and match.radius is not None:
+        conditions.append(_is_near(match, match.radius))
+        match = None
     conditions.append("true")
     shown = columns or _columns(left, right, on)
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
@@ -58,7 +64,8 @@ def join_oracle(
         pairs = connection.sql(
             f"SELECT l.{_ROW}, r.{_ROW} FROM l JOIN r ON {' AND '.join(conditions)}"
         ).fetchall()
-        found = _matching(left, right, pairs, match)
+        matching = _near_pairs if isinstance(match, Near) else _matching
+        found = matching(left, right, pairs, match)  # type: ignore[arg-type]
         return pa.table(
             {
                 name: (left if source.startswith("l.") else right)
@@ -75,8 +82,55 @@ def join_oracle(
 _ROW = "skewless_row"
 
 
+def _is_near(match: Near, radius: float) -> str:
+    """Two points in a plane are near, in SQL."""
+    gaps = [
+        f'(CAST(l."{a}" AS DOUBLE) - CAST(r."{b}" AS DOUBLE))'
+        for a, b in zip(*match.points, strict=True)
+    ]
+    most = 1e12 * radius
+    far = [
+        f'abs(CAST({side}."{name}" AS DOUBLE)) <= {most!r}'
+        for side, point in zip("lr", match.points, strict=True)
+        for name in point
+    ]
+    squares = " + ".join(f"{gap} * {gap}" for gap in gaps)
+    return f"{' AND '.join(far)} AND sqrt({squares}) <= {float(radius)!r}::DOUBLE"
+
+
+def haversine_m(
+    lon1: npt.ArrayLike, lat1: npt.ArrayLike, lon2: npt.ArrayLike, lat2: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """The distance of points on the globe, as every textbook has it.
+
+    >>> round(float(haversine_m(0.0, 90.0, 17.0, 0.0)) / 1_000)
+    10008
+    """
+    a, b, c, d = (np.radians(np.asarray(part, np.float64)) for part in (lon1, lat1, lon2, lat2))
+    square = np.sin((d - b) / 2) ** 2 + np.cos(b) * np.cos(d) * np.sin((c - a) / 2) ** 2
+    angle: npt.NDArray[np.float64] = 2 * np.arcsin(np.sqrt(np.minimum(square, 1.0)))
+    return 6_371_008.8 * angle
+
+
+def _near_pairs(
+    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: Near
+) -> list[tuple[int, int]]:
+    """Those of the pairs whose points on the globe are near."""
+    assert match.metres is not None, "SQL knows what is near in a plane"
+    if not pairs:
+        return []
+    rows = np.array(pairs, np.int64).T
+    points = [
+        table.column(name).cast(pa.float64()).fill_null(np.nan).to_numpy()[of_side]
+        for table, point, of_side in zip((left, right), match.points, rows, strict=True)
+        for name in point
+    ]
+    near = np.flatnonzero(haversine_m(*points) <= match.metres)  # false for NaN
+    return [pairs[i] for i in near.tolist()]
+
+
 def _matching(
-    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: Match
+    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: SetMatch
 ) -> list[tuple[int, int]]:
     """Those of the pairs whose sets match."""
     sets = [
@@ -86,7 +140,7 @@ def _matching(
     return [(a, b) for a, b in pairs if matches(match, sets[0][a], sets[1][b])]
 
 
-def matches(match: Match, left: Mapping[Any, float], right: Mapping[Any, float]) -> bool:
+def matches(match: SetMatch, left: Mapping[Any, float], right: Mapping[Any, float]) -> bool:
     """Whether two sets, as weights by item, fulfil a condition.
 
     >>> matches(Overlap("s", 2), {"a": 1, "b": 1}, {"b": 1, "c": 1})
@@ -101,7 +155,7 @@ def matches(match: Match, left: Mapping[Any, float], right: Mapping[Any, float])
     return bool(common) and sum(left[i] * right[i] for i in common) >= match.at_least
 
 
-def _weights(value: Any, match: Match) -> dict[Any, float]:
+def _weights(value: Any, match: SetMatch) -> dict[Any, float]:
     """A set as the weights of its items; null items and weights do not count."""
     found: dict[Any, float] = {}
     for entry in value or ():

@@ -12,11 +12,10 @@ from skewless.engine.chunks import Limits
 from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
-from skewless.kernels.conditions import SetCondition
 from skewless.load.report import Report
 from skewless.operators.join.bounds import SIDES, Bounds, merged_max
 from skewless.operators.join.layout import Layout
-from skewless.operators.join.task import JoinTask
+from skewless.operators.join.task import JoinTask, Matching
 from skewless.planning.policy import RoutingPolicy
 from skewless.shedding.plan import ProbePlan
 from skewless.shedding.policy import Shed, Shedding
@@ -32,7 +31,7 @@ _OUTPUT_LAG_US = 1_000
 
 @dataclass(frozen=True)
 class JoinOperator(Operator):
-    """An inner join of two sides by equal keys or common items, and bounded event time."""
+    """An inner join of two sides by keys, common items or distance, and bounded event time."""
 
     layout: Layout
     bounds: Bounds
@@ -40,7 +39,7 @@ class JoinOperator(Operator):
     policy: RoutingPolicy
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
-    condition: SetCondition | None = None  # None: equal keys are all
+    condition: Matching | None = None  # None: equal keys are all
     shedding: Shedding | None = None
     interval_us: int | None = None  # of the trigger
 

@@ -50,7 +50,7 @@ GOOD = {"on": "k", "time": "ts", "within": "1 second"}
         ({"watermark": ("1 second", "garbage")}, "watermark: got 'garbage'"),
         ({"how": "left"}, "how: got 'left'; takes 'inner'"),
         ({"how": "sideways"}, "how: got 'sideways'"),
-        ({"match": "fuzzy"}, "match: got 'fuzzy'; takes sk.Overlap, sk.InnerProduct, or None"),
+        ({"match": "fuzzy"}, "match: got 'fuzzy'; takes sk.Overlap, sk.InnerProduct, sk.Near"),
         ({"match": sk.Overlap}, "match: got"),
         ({"match": sk.Overlap("nope", 1)}, "match: the left input has no column 'nope'"),
         ({"match": sk.Overlap(("k", "nope"), 1)}, "match: left column 'k' is bigint; sk.Overlap"),
