@@ -10,6 +10,7 @@ from skewless.kernels.distinct import hash_values
 from skewless.kernels.groups import Groups
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, cut_ranges, ranges_within, spread_of_ranges
+from skewless.kernels.nearest import NearestRows
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.sessions import chains
 from skewless.kernels.sets import ItemSets, SetPairs, signatures_of
@@ -64,6 +65,7 @@ def compile_near() -> None:
     numbers.flags.writeable = False
     for metric, count in ((Plane(1.0), 2), (Globe(1.0), 3)):
         metric.within((numbers,) * count, row, (numbers,) * count, row)
+    NearestRows(1, 1).offer(row, np.zeros(1), row, np.zeros(1, np.uint64), 0, row)
 
 
 @cache

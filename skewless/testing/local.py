@@ -34,6 +34,7 @@ from skewless.kernels.groups import without_negative_zero
 from skewless.kernels.near import NearCondition
 from skewless.kernels.pieces import one_array
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
+from skewless.operators.join.choosing import KNearest
 from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.match import InnerProduct, Match, Overlap, columns_of, condition_of
 from skewless.operators.join.near import Near, Nearest
@@ -218,6 +219,7 @@ class LocalJoin(LocalQuery[Batch]):
             fingerprint,
             limits=self.limits,
             condition=self._condition(layout),
+            chooser=KNearest(self.match.k) if isinstance(self.match, Nearest) else None,
             shedding=self.shed,
         )
 

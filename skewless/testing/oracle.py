@@ -13,8 +13,9 @@ from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
 from skewless.operators.join.match import Match, Overlap, SetMatch, columns_of
-from skewless.operators.join.near import Near
+from skewless.operators.join.near import Near, Nearest
 from skewless.state.watermark import Delays
+from skewless.testing.local import spread_hash
 
 Batch = tuple[pa.Table, pa.Table]
 
@@ -34,13 +35,15 @@ def join_oracle(
     `columns` maps output names to "l.name" or "r.name"; by default the result has the columns of
     `sk.join` for inputs whose names do not clash. Late rows are found batch by batch, as the
     watermark moves; the rest is one SQL join over everything. With `match` the sets or points of
-    every pair that SQL finds are compared in Python, but those of a plane by SQL.
+    every pair that SQL finds are compared in Python, but those of a plane by SQL. Of `sk.Nearest`
+    it gives what is due after the last batch; of rows that are equally near and of one time it
+    chooses as `LocalJoin` does.
     """
     try:
         import duckdb
     except ImportError as failure:
         raise SkewlessError("the oracle needs DuckDB: pip install duckdb") from failure
-    left, right = _on_time(batches, time, watermark)
+    left, right, mark = _on_time(batches, time, watermark)
     conditions = [f'l."{a}" = r."{b}"' for a, b in on]
     lower, upper = within
     gap = f'(epoch_us(r."{time[1]}") - epoch_us(l."{time[0]}"))'
@@ -48,9 +51,13 @@ def join_oracle(
         conditions.append(f"{gap} >= {parse_duration_us('within', lower)}")
     if upper is not None:
         conditions.append(f"{gap} <= {parse_duration_us('within', upper)}")
-    if isinstance(match, Near) and match.radius is not None:
+    if isinstance(match, Near | Nearest) and match.radius is not None:
         conditions.append(_is_near(match, match.radius))
-        match = None
+        match = match if isinstance(match, Nearest) else None
+    if isinstance(match, Nearest):
+        assert upper is not None, "the nearest rows are due some time"
+        due_us = None if mark is None else mark - parse_duration_us("within", upper)
+        conditions.append("false" if mark is None else f'epoch_us(l."{time[0]}") < {due_us}')
     conditions.append("true")
     shown = columns or _columns(left, right, on)
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
@@ -64,8 +71,10 @@ def join_oracle(
         pairs = connection.sql(
             f"SELECT l.{_ROW}, r.{_ROW} FROM l JOIN r ON {' AND '.join(conditions)}"
         ).fetchall()
-        matching = _near_pairs if isinstance(match, Near) else _matching
-        found = matching(left, right, pairs, match)  # type: ignore[arg-type]
+        if isinstance(match, Near | Nearest):
+            found = _near_pairs(left, right, pairs, match, time[1])
+        else:
+            found = _matching(left, right, pairs, match)
         return pa.table(
             {
                 name: (left if source.startswith("l.") else right)
@@ -82,7 +91,7 @@ def join_oracle(
 _ROW = "skewless_row"
 
 
-def _is_near(match: Near, radius: float) -> str:
+def _is_near(match: Near | Nearest, radius: float) -> str:
     """Two points in a plane are near, in SQL."""
     gaps = [
         f'(CAST(l."{a}" AS DOUBLE) - CAST(r."{b}" AS DOUBLE))'
@@ -113,10 +122,13 @@ def haversine_m(
 
 
 def _near_pairs(
-    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: Near
+    left: pa.Table,
+    right: pa.Table,
+    pairs: Sequence[tuple[int, int]],
+    match: Near | Nearest,
+    time: str,
 ) -> list[tuple[int, int]]:
-    """Those of the pairs whose points on the globe are near."""
-    assert match.metres is not None, "SQL knows what is near in a plane"
+    """Those of the pairs whose points are near, or nearest."""
     if not pairs:
         return []
     rows = np.array(pairs, np.int64).T
@@ -125,7 +137,19 @@ def _near_pairs(
         for table, point, of_side in zip((left, right), match.points, rows, strict=True)
         for name in point
     ]
-    near = np.flatnonzero(haversine_m(*points) <= match.metres)  # false for NaN
+    if match.metres is None:
+        apart = np.hypot(points[0] - points[2], points[1] - points[3])
+        near = np.arange(len(pairs))  # as SQL says
+    else:
+        apart = haversine_m(*points)
+        near = np.flatnonzero(apart <= match.metres)  # false for NaN
+    if isinstance(match, Nearest):
+        late = -right.column(time).cast(pa.int64()).to_numpy()[rows[1]]
+        hashes = spread_hash(right.drop_columns([_ROW]))[rows[1]]
+        near = near[np.lexsort((hashes[near], late[near], apart[near], rows[0][near]))]
+        first = np.flatnonzero(np.diff(rows[0][near], prepend=-1))
+        rank = np.arange(len(near)) - np.repeat(first, np.diff(np.append(first, len(near))))
+        near = near[rank < match.k]
     return [pairs[i] for i in near.tolist()]
 
 
@@ -192,7 +216,8 @@ def _quoted(source: str) -> str:
 
 def _on_time(
     batches: Sequence[Batch], time: tuple[str, str], watermark: tuple[str | None, str | None]
-) -> tuple[pa.Table, pa.Table]:
+) -> tuple[pa.Table, pa.Table, int | None]:
+    """The rows that are not late, and the watermark after all of them."""
     delay = [None if w is None else parse_duration_us("watermark", w) for w in watermark]
     delays = Delays({LEFT: delay[0], RIGHT: delay[1]})
     seen: dict[str, int | None] = dict.fromkeys(SIDES)
@@ -208,7 +233,7 @@ def _on_time(
             kept[side].append(table.filter(pc.is_valid(table.column(column))))
         seen = merged_max(seen, newest)
         mark = delays.watermark(seen, mark)
-    return pa.concat_tables(kept[LEFT]), pa.concat_tables(kept[RIGHT])
+    return pa.concat_tables(kept[LEFT]), pa.concat_tables(kept[RIGHT]), mark
 
 
 def assert_same_rows(found: pa.Table, expected: pa.Table) -> None:

@@ -84,7 +84,13 @@ def join(
     bounds = _bounds(within)
     timed = _timed(left, right)
     delays = _delays(watermark, inputs, times, frozenset(timed))
-    _warn_of_growth(bounds, delays, _without_watermark(left, right, delays))
+    waiting = _without_watermark(left, right, delays)
+    if waiting and isinstance(match, Nearest):
+        raise SkewlessError(
+            f"watermark: {_no_watermark(waiting[0])}; sk.Nearest takes streams that have one: a "
+            "left row is given when the watermark has passed it"
+        )
+    _warn_of_growth(bounds, delays, waiting)
     plan = _plan(inputs, keys, times, suffix, matched)
     operator = JoinOperator(
         layout=replace(plan.layout, values=_values(inputs, plan, shed)),
@@ -107,6 +113,7 @@ def join(
         condition=None
         if matched is None
         else matched.condition(plan.layout, plan.left, plan.right),
+        chooser=None if matched is None else matched.chooser,
     )
     rows = JoinRows(
         plan.left,
@@ -409,15 +416,19 @@ def _without_watermark(
     ]
 
 
+def _no_watermark(side: str) -> str:
+    return (
+        f"the stream on the {side} has no watermark, because its operator has no bounds or an "
+        "input that is never late"
+    )
+
+
 def _warn_of_growth(bounds: Bounds, delays: Delays, waiting: Sequence[str]) -> None:
     kept = bounds.keep_from_us(0, delays)
     sides = [side for side, keep_from in kept.items() if keep_from is None]
     if waiting:
         sides = [LEFT, RIGHT]
-        why = (
-            f"the stream on the {waiting[0]} has no watermark, because its operator has no bounds "
-            "or an input that is never late"
-        )
+        why = _no_watermark(waiting[0])
     elif not sides:
         return
     elif None in (bounds.lower_us, bounds.upper_us):

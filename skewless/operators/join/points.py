@@ -6,6 +6,7 @@ from typing import Any
 from skewless.engine.columns import POINT_X, POINT_Y
 from skewless.errors import SkewlessError
 from skewless.kernels.near import NearCondition
+from skewless.operators.join.choosing import KNearest
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.near import Near, Nearest
 from skewless.runtime import types
@@ -67,6 +68,11 @@ class PointColumns:
         return NearCondition(
             self.match.metric, points[0], points[1], self.match.cells.most, layout.key_columns
         )
+
+    @property
+    def chooser(self) -> KNearest | None:
+        """Who chooses of the rows that match; None: all are given."""
+        return KNearest(int(self.match.k)) if isinstance(self.match, Nearest) else None
 
     def rows(self, layout: Layout, left: SideColumns, right: SideColumns) -> CellRows:
         """What Spark adds to the rows."""

@@ -68,6 +68,11 @@ class SetColumns:
         """What the tasks check."""
         return condition_of(self.match, layout.key_columns, hash_is_item=layout.hash_is_key)
 
+    @property
+    def chooser(self) -> None:
+        """Nobody chooses: all rows that match are given."""
+        return None
+
     def rows(self, layout: Layout, left: SideColumns, right: SideColumns) -> SetRows:
         """What Spark adds to the rows."""
         condition = self.condition(layout, left, right)

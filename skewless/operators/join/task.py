@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.engine.chunks import Chunks, Limits
-from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather, without_control
 from skewless.engine.ledger import Ledger, live
@@ -26,10 +25,11 @@ from skewless.operators.join.layout import Layout
 from skewless.operators.join.pairing import OTHER, paired
 from skewless.operators.join.postings import Postings, SetPostings
 from skewless.operators.join.probing import Meeting, Part, Shedder
+from skewless.operators.join.reading import opened
 from skewless.routing.route import Route
 from skewless.shedding.plan import ProbePlan
 from skewless.state.compaction import Merge, choose_merges
-from skewless.state.segment import Segment, open_segment
+from skewless.state.segment import Segment
 from skewless.state.watermark import Delays
 
 Matching = SetCondition | NearCondition
@@ -49,6 +49,7 @@ class JoinTask:
     condition: Matching | None = None  # None: equal keys are all
     detail: Detail = STANDING_OUT
     probing: ProbePlan | None = None  # None: every pair is found
+    waits: bool = False  # pairs are given by the emission, which reads what is stored
     limits: Limits = field(default_factory=Limits)
 
     def run(
@@ -92,7 +93,7 @@ class _Execution:
             task.watermark_us,
             self._dropped,
             drop_bad_rows=task.setting.drop_bad_rows,
-            postings=_postings(task.condition, task.route),
+            postings=_postings(task),
         )
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
@@ -120,8 +121,10 @@ class _Execution:
                 {side: runs[0] for side, runs in sorted_runs.items()},
                 {side: runs[1] for side, runs in sorted_runs.items()},
             )
-            yield from self._join(instance, arrived)
+            if not task.waits:
+                yield from self._join(instance, arrived)
             for side in SIDES:
+                self._ledger.count_rows(side, arrived.home[side].hashes)
                 # Rows of a later piece of this batch may still meet every row of this one.
                 home = arrived.home[side]
                 kept = self._still_needed(home, side) if last else home
@@ -160,9 +163,8 @@ class _Execution:
             other = OTHER[side]
             run = arrived.home[side]
             if len(run):
-                self._ledger.count_rows(side, run.hashes)
-                old = self._opened(instance, other, run, self._readable(instance, other))
-                new = self._opened(instance, other, run, self._ledger.written)
+                old = self._opened(other, run, self._readable(instance, other))
+                new = self._opened(other, run, self._ledger.written)
                 for stored in (*old, *new, *self._earlier_replicas[other]):
                     yield from self._met(side, run, stored)
                 yield from self._met(side, run, arrived.replicas[other])
@@ -170,7 +172,7 @@ class _Execution:
                     yield from self._met(side, run, arrived.home[other])
             replicas = arrived.replicas[side]
             if len(replicas):
-                for stored in self._opened(instance, other, replicas, self._ledger.written):
+                for stored in self._opened(other, replicas, self._ledger.written):
                     yield from self._met(side, replicas, stored)
                 if self._task.route.replicas_meet:
                     if side == LEFT:
@@ -179,18 +181,9 @@ class _Execution:
                         yield from self._met(side, replicas, stored)
 
     def _opened(
-        self, instance: int, side: str, needles: SortedRun, segments: Sequence[Segment]
+        self, side: str, needles: SortedRun, segments: Sequence[Segment]
     ) -> Iterator[SortedRun]:
-        """Those of the segments of a side that these needles may meet."""
-        task = self._task
-        lower, upper = task.bounds.around(OTHER[side])
-        earliest = int(needles.times.min()) + lower
-        latest = int(needles.times.max()) + upper
-        for segment in tuple(segments):
-            if segment.side != side or segment.max_time_us < earliest:
-                continue
-            if segment.min_time_us <= latest:
-                yield open_segment(task.setting.storage, segment, TIME)
+        return opened(self._task.setting.storage, segments, side, needles, self._task.bounds)
 
     def _readable(self, instance: int, side: str) -> list[Segment]:
         """The stored segments of a side that may have rows of the instance's partitions."""
@@ -248,16 +241,20 @@ class _Execution:
         """Leaves out rows that this task already knows no later batch can match.
 
         The watermark after this batch is at least what this task alone has seen, so dropping by
-        it is safe; with long batches and short bounds it drops nearly everything.
+        it is safe; with long batches and short bounds it drops nearly everything. Rows that wait
+        are needed at the end of this batch.
         """
         task = self._task
+        if task.waits:
+            return run
         seen = merged_max(task.max_time_us, self._intake.max_time_us)
         watermark = task.delays.watermark(seen, task.watermark_us)
         return live(run, task.bounds.keep_from_us(watermark, task.delays)[side])
 
     @property
     def _keep_from_us(self) -> dict[str, int | None]:
-        return self._task.bounds.keep_from_us(self._task.watermark_us, self._task.delays)
+        task = self._task
+        return task.bounds.keep_from_us(task.watermark_us, task.delays, waits=task.waits)
 
     def _combined(self, merge: Merge, runs: list[SortedRun]) -> SortedRun | None:
         """Merging state: the rows that a later one may still match."""
@@ -268,9 +265,9 @@ class _Execution:
         return merged(runs, self._task.layout.key_columns, self._is_proven)
 
 
-def _postings(condition: Matching | None, route: Route) -> Postings | None:
-    if condition is None:
+def _postings(task: JoinTask) -> Postings | None:
+    if task.condition is None:
         return None
-    if isinstance(condition, SetCondition):
-        return SetPostings(condition, route)
-    return CellPostings(condition, route)
+    if isinstance(task.condition, SetCondition):
+        return SetPostings(task.condition, task.route)
+    return CellPostings(task.condition, task.route, keeps_row_hash=task.waits)
