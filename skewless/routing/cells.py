@@ -127,6 +127,11 @@ class GlobeCells:
         return self.angle * (1 + MARGIN) + self.rounding
 
     @property
+    def sine(self) -> float:
+        """Of the reach. From a quarter of the globe on all bands have one cell, so 1 will do."""
+        return math.sin(math.radians(min(self.reach, 90.0)))
+
+    @property
     def height(self) -> float:
         """The height of a band."""
         return 2 * self.reach * SLACK
@@ -161,7 +166,7 @@ class GlobeCells:
 
     def _widest(self, latitude: float) -> float:
         """How far east and west neighbours are looked for."""
-        ratio = math.sin(math.radians(self.reach)) / math.cos(math.radians(latitude))
+        ratio = self.sine / math.cos(math.radians(latitude))
         return math.degrees(math.asin(min(ratio, 1.0))) + self.rounding
 
     def own(self, x: Floats, y: Floats) -> tuple[Places, Places]:
@@ -172,7 +177,7 @@ class GlobeCells:
     def reached(self, x: Floats, y: Floats) -> tuple[Places, Places]:
         level = np.cos(np.radians(y))
         # At a pole the ratio is beyond 1, or huge: all bands in reach have one cell.
-        ratio = np.minimum(math.sin(math.radians(self.reach)) / level, 1.0)
+        ratio = np.minimum(self.sine / level, 1.0)
         east = np.degrees(np.arcsin(ratio)) + self.rounding
         cells, bands = [], []
         for north in (-self.reach, self.reach):

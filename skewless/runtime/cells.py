@@ -1,6 +1,5 @@
 """The postings of a join by distance in Spark SQL: `skewless.routing.cells`, cell by cell."""
 
-import math
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -43,7 +42,14 @@ class CellRows:
             told = told.selectExpr("*", *casts)
             own += [POINT_X, POINT_Y]
             x, y = POINT_X, POINT_Y
-        told = told.selectExpr("*", f"{x} AS {_X}", f"{y} AS {_Y}")
+        # Others have no cell: Spark refuses to round them to a whole number.
+        sound = " AND ".join(
+            f"{column} BETWEEN {_double(-most)} AND {_double(most)}"
+            for column, most in zip((x, y), self.cells.most, strict=True)
+        )
+        told = told.selectExpr(
+            "*", f"IF({sound}, {x}, NULL) AS {_X}", f"IF({sound}, {y}, NULL) AS {_Y}"
+        )
         steps = _globe(self.cells) if isinstance(self.cells, GlobeCells) else _plane(self.cells)
         columns, cells = steps[code != LEFT_CODE]
         for step in columns:
@@ -52,11 +58,7 @@ class CellRows:
         if len(cells) > 1:
             hashes = f"array_distinct({hashes})"
         # A row that can match nothing has no posting, and burdens no single instance.
-        sound = [
-            f"{column} BETWEEN {_double(-most)} AND {_double(most)}"
-            for column, most in zip((_X, _Y), self.cells.most, strict=True)
-        ]
-        usable = " AND ".join([*sound, *(f"{key} IS NOT NULL" for key in self.keys)])
+        usable = " AND ".join(f"{column} IS NOT NULL" for column in (_X, *self.keys))
         told = told.selectExpr(*own, f"IF({usable}, {hashes}, {_NONE}) AS {ITEMS}")
         return told.selectExpr("*", f"{ITEMS} AS {POSTINGS}", spread)
 
@@ -107,8 +109,7 @@ def _globe(cells: GlobeCells) -> tuple[_Steps, _Steps]:
         [(_WEST, _SOUTH)],
     )
     reach = _double(cells.reach)
-    sine = _double(math.sin(math.radians(cells.reach)))
-    ratio = f"least({sine} / cos(radians({_Y})), 1.0D)"
+    ratio = f"least({_double(cells.sine)} / cos(radians({_Y})), 1.0D)"
     edges = [
         f"degrees(asin({ratio})) + {_double(cells.rounding)} AS {_WIDE}",
         *(band(f"{_Y} - {reach}", _SOUTH), band(f"{_Y} + {reach}", _NORTH)),
