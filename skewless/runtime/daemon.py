@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pyspark.worker
 from pyspark.daemon import manager
 
+import skewless.operators.join.emission
 import skewless.operators.join.task
 import skewless.operators.keyed.emission
 import skewless.operators.keyed.task
