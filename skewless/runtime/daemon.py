@@ -19,7 +19,8 @@ import skewless.operators.join.emission
 import skewless.operators.join.task
 import skewless.operators.keyed.emission
 import skewless.operators.keyed.task
-import skewless.operators.map.task  # noqa: F401
+import skewless.operators.map.task
+import skewless.operators.subscribe.task  # noqa: F401
 from skewless.kernels.warmup import compile_kernels
 from skewless.planning.shuffle.greedy import warm_up
 from skewless.runtime.acknowledge import acknowledging
