@@ -83,7 +83,7 @@ def targets(results: Results, *, quick: bool) -> list[dict[str, Any]]:
         ("the same, all hotspots", 0.25, gain(results, "hotspot", "Swarm", latency), False),
         ("the paper's execution latency, Swarm ÷ history grid", 0.25,
          gain(results, "queries", "Swarm", execution), False),
-        ("Auto's units of work beside the best other with as many executors, least hotspot", 1.0,
+        ("units of work, Auto ÷ the best of the others, hotspot where it is least", 1.0,
          _least_lead(results), True),
     ]  # fmt: skip
     verdicts = []
@@ -139,7 +139,7 @@ def _cell(found: Results, policy: str) -> str:
         return "out of memory"
     ratio = np.mean(made) / np.mean(values(found, BASE, work))
     lines = [f"{np.mean(made) / 1e9:,.0f} (× {ratio:.2f})"]
-    for value, unit in ((execution, "µs"), (latency, "µs late")):
+    for value, unit in ((execution, "µs"), (latency, "µs in all")):
         lines.append(f"{np.mean(values(found, policy, value)):,.0f} {unit}")
     return "\n".join(lines)
 
