@@ -51,9 +51,10 @@ class ProbeCost:
 class Stage:
     """How fast points may come, and what holds them back.
 
-    Sources send faster by `raises` per second until an executor has work for more than `backlog_s`
-    waiting; then they slow down to `cuts` of their rate, and never below `least`. All routers
-    together pass on `most` points per second. An executor has memory for `holds` subscriptions.
+    Sources send no more than keeps the work that waits for any executor below `backlog_s`: the
+    slowest one holds all of them back. While it does, their rate falls towards what they can send,
+    by at most 1 − `cuts` per second; otherwise it rises by `raises` per second. All routers together
+    pass on `most` points per second. An executor has memory for `holds` subscriptions.
 
     A point waits for the work that is queued before it, and for points that come by chance at the
     same time: ρ/(1 − ρ) service times where an executor is busy for a share ρ of the time.
@@ -61,7 +62,6 @@ class Stage:
 
     round_s: int = 15
     most: float = 800_000.0
-    least: float = 100.0
     first: float = 5_000.0
     raises: float = 0.05
     cuts: float = 0.9
@@ -247,17 +247,20 @@ def _flow(stage: Stage, rate: float, work: Reals, queues: Reals, points: Reals) 
     rates, waits = [], []
     service = np.divide(work, points, out=np.zeros(len(work)), where=points > 0)
     for _ in range(stage.round_s):
-        wanted = queues + rate * work
+        # In this second, an executor works off 1 s and may be left with `backlog_s`.
+        room = np.maximum(stage.backlog_s + 1 - queues, 0.0)
+        sent = min(rate, float((room[work > 0] / work[work > 0]).min(initial=np.inf)))
+        wanted = queues + sent * work
         done = np.minimum(wanted, 1.0)
         chance = service * done / np.maximum(1 - done, _NEVER_FULL)
         waits.append(float((points * (queues + chance)).sum()))
         queues = wanted - done
         busy += done
-        rates.append(rate)
-        held_back = queues.max() > stage.backlog_s
-        rate = rate * (stage.cuts if held_back else 1 + stage.raises)
-        rate = min(max(rate, stage.least), stage.most)
-    wait_s = float(np.average(waits, weights=rates))
+        rates.append(sent)
+        held_back = sent < rate
+        rate = max(sent, stage.cuts * rate) if held_back else (1 + stage.raises) * rate
+        rate = min(rate, stage.most)
+    wait_s = float(np.average(waits, weights=rates)) if sum(rates) else float(queues.max())
     return _Flow(rate, float(np.mean(rates)), queues, busy / stage.round_s, wait_s)
 
 
