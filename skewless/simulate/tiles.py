@@ -52,9 +52,9 @@ class Stage:
     """How fast points may come, and what holds them back.
 
     Sources send no more than keeps the work that waits for any executor below `backlog_s`: the
-    slowest one holds all of them back. While it does, their rate falls towards what they can send,
-    by at most 1 − `cuts` per second; otherwise it rises by `raises` per second. All routers together
-    pass on `most` points per second. An executor has memory for `holds` subscriptions.
+    slowest one holds all of them back. While it does, the rate falls towards what they can send, to
+    `cuts` of itself per second at most; otherwise it rises by `raises` per second. All routers
+    together pass on `most` points per second. An executor has memory for `holds` subscriptions.
 
     A point waits for the work that is queued before it, and for points that come by chance at the
     same time: ρ/(1 − ρ) service times where an executor is busy for a share ρ of the time.
@@ -125,7 +125,8 @@ class MapRun:
     def execution_us(self) -> float:
         """The mean over all points, not over rounds."""
         points = np.array([r.rate for r in self.rounds])
-        return float(np.average([r.execution_us for r in self.rounds], weights=points))
+        times = np.array([r.execution_us for r in self.rounds])
+        return float((times * points).sum() / points.sum())
 
 
 def simulate_map(
