@@ -27,7 +27,7 @@ from skewless.lab.reproduce.swarm_figures import draw
 from skewless.lab.reproduce.swarm_maps import crowd_scene, file_scene
 from skewless.lab.reproduce.swarm_overheads import overheads
 from skewless.lab.reproduce.swarm_report import gain, render, targets, work
-from skewless.lab.workloads.hotspots import KINDS
+from skewless.lab.workloads.hotspots import KINDS, Kind
 from skewless.routing.cells import CellGrid
 from skewless.routing.tiles import even_tiles
 
@@ -113,6 +113,14 @@ def test_a_point_is_performed_by_all_policies() -> None:
     again = perform(hot, 1)
     assert again.outcomes["Auto"].work == auto.work, "the same seed, the same run"
     assert json.loads(json.dumps(result.as_json())) == result.as_json()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_auto_loses_to_nobody_in_a_hotspot(kind: Kind) -> None:
+    hot = Point("hotspot", 0, 1_000_000, rounds=40, kind=kind, cells=32, points=20_000)
+    found = perform(hot, 5).outcomes
+    done = {name: outcome.work for name, outcome in found.items() if outcome.work is not None}
+    assert max(done, key=lambda name: done[name]) == "Auto"
 
 
 def test_a_hotspot_takes_its_subscriptions_along() -> None:
