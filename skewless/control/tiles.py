@@ -64,9 +64,11 @@ class Arrived:
         for report in reports:
             counted = report.partitions
             np.add.at(points, counted.partitions, counted.rows)
-            if report.corners is not None:
-                begun += CornerCounts.from_json(report.corners["begun"])
-                gone += CornerCounts.from_json(report.corners["gone"])
+            counts = report.corners or {}  # of what has changed
+            if "begun" in counts:
+                begun += CornerCounts.from_json(counts["begun"])
+            if "gone" in counts:
+                gone += CornerCounts.from_json(counts["gone"])
         return Arrived(points, begun, gone)
 
 

@@ -3,12 +3,12 @@
 A side of the bounds has 2²⁶ places. A rectangle is filed under the cell of its lower corner, in a
 grid whose cells are as wide as the rectangle or up to twice as wide, and in the same way as high:
 then a point inside it lies in that cell, or in the next one to the right or above. So for every
-size of cells that occurs, two stretches of the sorted keys have all the rectangles around a point,
-and in each of them a part of the candidates that does not depend on their number are matches.
+size of cells that occurs, two stretches of the sorted keys have all the rectangles around a point.
+On average, a constant share of these candidates are matches.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,34 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Needles:
+    """Points that rectangles are looked for around; one search after the other may be for them."""
+
+    extent: Extent
+    x: Reals
+    y: Reals
+    _orders: dict[tuple[int, int], IndexArray] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @cached_property
+    def columns(self) -> IndexArray:
+        return self.extent.columns(self.x)
+
+    @cached_property
+    def rows(self) -> IndexArray:
+        return self.extent.rows(self.y)
+
+    def ordered(self, width: int, height: int) -> IndexArray:
+        """The points as rectangles of a size are filed: one is found near the one before."""
+        if (width, height) not in self._orders:
+            places = (self.rows >> height << _ROW) | (self.columns >> width)
+            self._orders[width, height] = np.argsort(places)
+        return self._orders[width, height]
+
+
+@dataclass(frozen=True)
 class RectangleIndex:
     """Rectangles in the order of their keys."""
 
@@ -95,46 +123,46 @@ class RectangleIndex:
         sizes = np.arange(1 << 10, dtype=np.uint64)
         bounds = np.searchsorted(self.keys, sizes << np.uint64(_HEIGHT))
         bounds = np.append(bounds, len(self.keys))
-        # No cell is larger than the map: keys beyond are of rows that nothing should find.
         occur = np.flatnonzero(np.diff(bounds))
-        occur = occur[occur >> 5 <= _BITS]
         columns = (occur >> 5, occur & 31, bounds[occur], bounds[occur + 1])
         return np.ascontiguousarray(np.column_stack(columns).astype(np.int64))
 
-    def around(self, x: Reals, y: Reals, alive: Mask | None = None) -> "Search":
+    def around(self, needles: Needles, alive: Mask | None = None) -> "Search":
         """A search for the rectangles around each of these points; `alive` leaves out the others.
 
         A point on an edge is inside.
         """
-        return Search(self, x, y, alive)
+        return Search(self, needles, alive)
 
 
 class Search:
     """The pairs of a search, dealt out in portions so that they never exist all at once."""
 
-    def __init__(self, index: RectangleIndex, x: Reals, y: Reals, alive: Mask | None) -> None:
+    def __init__(self, index: RectangleIndex, needles: Needles, alive: Mask | None) -> None:
         self._index = index
-        self._x, self._y = frozen(x), frozen(y)
+        self._needles = needles
         self._alive = frozen(np.zeros(0, np.bool_) if alive is None else alive)
-        self.compared = np.zeros(len(x), np.int64)  # rectangles looked at, for every point
+        self.compared = np.zeros(len(needles), np.int64)  # rectangles looked at, for every point
 
     def portions(self, at_most: int) -> Iterator[Found]:
         """Pairs of numbers, at most so many at a time; those of a point come one after another."""
-        index, boxes = self._index, self._index.boxes
-        if not len(index.groups) or not len(self._x):
+        index, needles, boxes = self._index, self._needles, self._index.boxes
+        if not len(index.groups) or not len(needles):
             return
-        columns, rows = index.extent.columns(self._x), index.extent.rows(self._y)
-        order = self._order(columns, rows)
+        # As most of the rectangles are filed.
+        width, height, begin, end = index.groups.T
+        most = int((end - begin).argmax())
+        order = needles.ordered(int(width[most]), int(height[most]))
         edges = tuple(frozen(e) for e in (boxes.x_min, boxes.y_min, boxes.x_max, boxes.y_max))
         position, cursors = np.zeros(4, np.int64), index.groups[:, [2, 2]].copy()
         points, found = np.empty(at_most, np.int64), np.empty(at_most, np.int64)
         while position[0] < len(order):
             filled = _search(
                 order,
-                self._x,
-                self._y,
-                columns,
-                rows,
+                frozen(needles.x),
+                frozen(needles.y),
+                needles.columns,
+                needles.rows,
                 index.groups,
                 cursors,
                 frozen(index.keys),
@@ -147,12 +175,6 @@ class Search:
             )
             if filled:
                 yield Found(points[:filled].copy(), found[:filled].copy())
-
-    def _order(self, columns: IndexArray, rows: IndexArray) -> IndexArray:
-        """The points as most of the rectangles are filed: one is found near the one before."""
-        groups = self._index.groups
-        width, height = groups[int((groups[:, 3] - groups[:, 2]).argmax()), :2]
-        return np.argsort((rows >> height << _ROW) | (columns >> width))
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from skewless.kernels.intervals import Pairs, cut_ranges, ranges_within, spread_
 from skewless.kernels.nearest import NearestRows
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.points import Parts, stretches
-from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
+from skewless.kernels.rectangles import Boxes, Extent, Needles, RectangleIndex
 from skewless.kernels.sessions import chains
 from skewless.kernels.sets import ItemSets, SetPairs, signatures_of
 
@@ -67,7 +67,7 @@ def compile_rectangles() -> None:
     edge = np.full(1, 0.5)
     boxes = Boxes(edge, edge, edge, edge)
     keys = extent.keys(boxes)
-    list(RectangleIndex(extent, keys, boxes).around(edge, edge).portions(4))
+    list(RectangleIndex(extent, keys, boxes).around(Needles(extent, edge, edge)).portions(4))
     parts = Parts(2, (0.0, 0.0, 1.0, 1.0), 62)
     stretches(keys, parts, (edge, edge, edge, edge), np.ones(4, np.bool_))
 

@@ -12,6 +12,8 @@ Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 # A cell is a partition in the eyes of the state, and there are no more of these than 65,536.
 MAX_SIDE = 256
+# Cells per unit of a coordinate: beyond these, sums and products overflow.
+_LEAST, _MOST = 1e-290, 1e290
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class CellGrid:
         if len(self.bounds) != 4 or not np.isfinite(self.bounds).all():
             raise bad_argument("bounds", self.bounds, "four finite numbers")
         x_min, y_min, x_max, y_max = self.bounds
-        if not (x_min < x_max and y_min < y_max and np.isfinite(self.scales).all()):
+        ordered = x_min < x_max and y_min < y_max
+        if not ordered or not all(_LEAST < scale < _MOST for scale in self.scales):
             takes = "(x_min, y_min, x_max, y_max) with x_min < x_max and y_min < y_max"
             raise bad_argument("bounds", self.bounds, takes)
 

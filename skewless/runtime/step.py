@@ -229,12 +229,14 @@ class _Flow:
 
     def _input(self, child: Source | Node | Table, node: Node) -> DataFrame | None:
         """What a child gives in this batch; None: a table was read in an earlier one."""
+        reads_tables = self.attempt.batch == 0
         if isinstance(child, Table):
-            return child.frame if self.attempt.batch == 0 else None
+            return child.frame if reads_tables else None
         if isinstance(child, Source):
             return self.topology.input(self.batch, child)
+        others = [c for c in node.children if reads_tables or not isinstance(c, Table)]
         # A union of several children numbers the partitions anew.
-        return self.result(child, plan_is_ours=len(node.children) == 1)
+        return self.result(child, plan_is_ours=len(others) == 1)
 
 
 def _consume(frame: DataFrame) -> None:

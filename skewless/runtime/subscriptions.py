@@ -103,8 +103,8 @@ class SubscriptionRows:
             columns.append(quoted(of.time).alias(TIME))
         for slot, name in of.slots.items():
             value = quoted(name)
-            is_number = isinstance(self.slot_types[slot], T.DoubleType)
-            columns.append((value.cast("double") if is_number else value).alias(slot_name(slot)))
+            is_double = isinstance(self.slot_types[slot], T.DoubleType)
+            columns.append((value.cast("double") if is_double else value).alias(slot_name(slot)))
         return frame.select(*columns)
 
     def _action(self) -> Column:
@@ -113,7 +113,7 @@ class SubscriptionRows:
             return F.lit(ADD)
         found = F.lit(UNKNOWN)
         for name, code in ACTIONS.items():
-            found = F.when(F.lower(quoted(action)) == name, F.lit(code)).otherwise(found)
+            found = F.when(F.lower(F.trim(quoted(action))) == name, F.lit(code)).otherwise(found)
         return found
 
     def _edges(self) -> list[Column]:

@@ -16,7 +16,6 @@ from skewless.engine.columns import (
     LEFT_CODE,
     ORDER,
     REPLICA,
-    RIGHT_CODE,
     SIDE,
     X,
     Y,
@@ -42,25 +41,25 @@ def tile_visits(
     spread = f"xxhash64({', '.join(spread_columns)})" if spread_columns else "0L"
     if SIDE not in batch.columns:
         return batch, sql.point(spread)
-    points = batch.where(f"{SIDE} = {LEFT_CODE}")
-    points = points.selectExpr("*", f"{sql.point(spread)} AS {INSTANCE}")
-    asked = batch.where(f"{SIDE} = {RIGHT_CODE}")
-    home = sql.owner(*BOX[:2])
+    is_point = f"{SIDE} = {LEFT_CODE}"
+    owner = sql.owner(*BOX[:2])
     if IDENTITY in batch.columns:
         # Where a subscription ends, its rectangle may be missing.
         anywhere = f"CAST({scaled(IDENTITY, route.instances)} AS INT)"
-        # Of several rows with the same id in a batch the last one counts.
-        order = f"monotonically_increasing_id() AS {ORDER}"
-        asked = asked.selectExpr("*", f"coalesce({home}, {anywhere}) AS {_HOME}", order)
         reached = f"CAST(sequence(0, {route.instances - 1}) AS ARRAY<INT>)"
+        # Of several rows with the same id in a batch the last one counts.
+        more = [f"monotonically_increasing_id() AS {ORDER}"]
     else:
-        asked = asked.selectExpr("*", f"coalesce({home}, 0) AS {_HOME}", *sql.bands(*BOX))
+        anywhere = "0"
         reached = f"array_union(array({_HOME}), coalesce({sql.reached()}, array()))"
-    asked = asked.selectExpr("*", f"explode({reached}) AS {INSTANCE}")
+        more = sql.bands(*BOX)
+    home = f"IF({is_point}, {sql.point(spread)}, coalesce({owner}, {anywhere})) AS {_HOME}"
+    # One pass over the rows: whatever made them must not run twice.
+    sent = batch.selectExpr("*", home, *more)
+    sent = sent.selectExpr("*", f"explode(IF({is_point}, array({_HOME}), {reached})) AS {INSTANCE}")
     marked = f"CAST({SIDE} + IF({INSTANCE} = {_HOME}, 0, {REPLICA}) AS TINYINT) AS {SIDE}"
-    others = [c for c in asked.columns if c in (*batch.columns, ORDER) and c != SIDE]
-    told = asked.selectExpr(marked, *others, INSTANCE)
-    return told.unionByName(points, allowMissingColumns=True), INSTANCE
+    others = [c for c in sent.columns if c in (*batch.columns, ORDER) and c != SIDE]
+    return sent.selectExpr(marked, *others, INSTANCE), INSTANCE
 
 
 def column_of(grid: CellGrid, x: str) -> str:

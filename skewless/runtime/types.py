@@ -259,5 +259,14 @@ def is_number(kind: T.DataType) -> bool:
     return isinstance(kind, T.NumericType)
 
 
+def is_text(kind: T.DataType) -> bool:
+    return isinstance(kind, T.StringType)
+
+
+def identifies(kind: T.DataType) -> bool:
+    """Whether values of a column tell things apart for good: NaN and −0.0 do not."""
+    return common_key_type(kind, kind) is not None and not isinstance(kind, _FRACTIONAL)
+
+
 def is_text_or_binary(kind: T.DataType) -> bool:
     return isinstance(kind, T.StringType | T.BinaryType)

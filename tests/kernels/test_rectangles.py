@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
+from skewless.kernels.rectangles import Boxes, Extent, Needles, RectangleIndex
 
 EXTENT = Extent(-10.0, 5.0, 30.0, 6.0)
 FARTHEST = (-1e300, -10.0, -9.5, 0.0, 7.3, 29.999, 30.0, 1e300, np.inf, -np.inf)
@@ -45,7 +45,7 @@ def test_the_pairs_are_those_of_brute_force(data, seed, at_most) -> None:
     if data.draw(st.booleans()):
         alive = rng.random(len(index.keys)) < 0.5
     found = []
-    search = index.around(x, y, alive)
+    search = index.around(Needles(EXTENT, x, y), alive)
     for portion in search.portions(at_most):
         assert 0 < len(portion.points) <= at_most
         found += list(zip(portion.points.tolist(), portion.boxes.tolist(), strict=True))
@@ -69,7 +69,7 @@ def test_what_is_looked_at_grows_with_the_matches(side: float, stretched: float)
     at = rng.integers(0, count, 500)
     px = np.minimum(index.boxes.x_min[at] + width / 2, 30)
     py = np.minimum(index.boxes.y_min[at] + height / 2, 6)
-    search = index.around(px, py)
+    search = index.around(Needles(EXTENT, px, py))
     matches = sum(len(portion.points) for portion in search.portions(10_000))
     assert matches >= 500
     # 16 where every cell is nearly twice as wide and as high as its rectangles.
@@ -77,6 +77,7 @@ def test_what_is_looked_at_grows_with_the_matches(side: float, stretched: float)
 
 
 def test_nothing_is_found_in_nothing() -> None:
-    index = indexed(np.zeros((4, 0)))
-    assert list(index.around(np.zeros(3), np.full(3, 5.5)).portions(10)) == []
-    assert list(indexed(np.full((4, 1), 5.5)).around(np.zeros(0), np.zeros(0)).portions(10)) == []
+    nothing, some = np.zeros(0), np.full(3, 5.5)
+    empty, full = indexed(np.zeros((4, 0))), indexed(np.full((4, 1), 5.5))
+    assert list(empty.around(Needles(EXTENT, some, some)).portions(10)) == []
+    assert list(full.around(Needles(EXTENT, nothing, nothing)).portions(10)) == []

@@ -59,10 +59,9 @@ def join(
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
     inputs' own `withWatermark`, else "0 seconds" with a warning). `match` joins by sets,
     `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may then be
-    left out. `shed` keeps the time of a batch
-    below a limit by probing less when the input is too fast. The result has
-    the key columns once, then the left's other columns, then the right's, with `suffix` where a
-    name is taken.
+    left out. `shed` keeps the time of a batch below a limit by probing less when the input is too
+    fast. The result has the key columns once, then the left's other columns, then the right's, with
+    `suffix` where a name is taken.
 
         matches = sk.join(orders, drivers, on="cell", time=("ordered_at", "seen_at"),
                           within=("-10 seconds", "10 seconds"), watermark="5 seconds")

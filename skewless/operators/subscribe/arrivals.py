@@ -1,4 +1,4 @@
-"""Takes in the rows of one instance: what is bad is counted, of the rest the last word counts."""
+"""Checks the rows of one instance, and keeps the last row of each id."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ from skewless.engine.columns import (
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import Taken
 from skewless.engine.moments import shown_time
-from skewless.kernels.ordering import TimeArray
+from skewless.kernels.ordering import IndexArray, TimeArray
 from skewless.kernels.rectangles import Boxes
 from skewless.operators.subscribe.layout import POINTS, QUERIES, SIDES, Layout
 from skewless.operators.subscribe.subscriptions import boxes_of
@@ -64,6 +64,11 @@ class Asked:
 
     def __len__(self) -> int:
         return len(self.boxes)
+
+    def among(self, at: IndexArray) -> "Asked":
+        """Some of them."""
+        rows = self.rows.take(pa.array(at))
+        return Asked(self.boxes.among(at), self.from_us[at], self.until_us[at], rows)
 
 
 @dataclass(frozen=True)

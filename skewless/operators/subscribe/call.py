@@ -1,13 +1,14 @@
 """Checks the arguments of `sk.subscribe` and turns them into an operator, before any Spark job."""
 
 import importlib.util
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skewless.durations import Duration, parse_duration_us
 from skewless.engine.columns import BOX, TIME, X, Y, slot_name
-from skewless.errors import SkewlessError, bad_argument
+from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
 from skewless.operators.lateness import (
     FROM_INPUT,
     FromInput,
@@ -92,7 +93,7 @@ def subscribe(
     place = (_coordinate(told, "x", x), _coordinate(told, "y", y))
     area = _area(asked, shape)
     past = _window(window, tumbling, changes)
-    times = _times(told, asked, time, past)
+    times = _times(told, asked if changes else None, time, past)
     delays = _delays(points, told, times[0], watermark, past)
     plan = _Plan.of(told, asked, place, area, times, changes, suffix)
     operator = SubscribeOperator(
@@ -119,17 +120,22 @@ def subscribe(
             },
         },
     )
-    if isinstance(queries, Stream) or changes:
-        feed = fed_by(points, queries, rows=plan.rows)
-    else:
-        feed = fed_with_table(points, queries, plan.rows)
+    feed = (
+        fed_with_table(points, queries, plan.rows)
+        if not isinstance(queries, Stream) and not changes
+        else fed_by(points, queries, rows=plan.rows)
+    )
     node = Node(
         operator=operator,
         **feed,
         schema=plan.schema,
         timed_by={POINTS: 0} if POINTS in delays.given else {},
-        keeps_time=True,
-        inputs={POINTS: told.schema, QUERIES: asked.schema},
+        # Past points are older than the watermark.
+        keeps_time=past is None,
+        inputs={
+            POINTS: told.schema,
+            QUERIES: types.retyped(asked.schema, dict.fromkeys(area.numbers, types.DOUBLE)),
+        },
     )
     return Stream(node, plan.schema, points.sparkSession)
 
@@ -179,6 +185,11 @@ class _Area:
     name: str
     columns: tuple[str, ...]
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that are compared as doubles."""
+        return () if self.name == "polygon" else self.columns
+
 
 def _area(given: Input, shape: Any) -> _Area:
     if shape is not None and shape not in SHAPES:
@@ -226,9 +237,9 @@ def _window(window: Any, tumbling: Any, changes: bool) -> PastWindow | None:
 
 
 def _times(
-    points: Input, queries: Input, time: Any, past: PastWindow | None
+    points: Input, queries: Input | None, time: Any, past: PastWindow | None
 ) -> tuple[str | None, str | None]:
-    """The event-time columns of points and of queries, as far as they are needed."""
+    """The event-time columns of points and of queries (None: a table), as far as needed."""
     if time is None:
         if past is not None:
             takes = 'the event-time columns, ("points_column", "queries_column")'
@@ -237,25 +248,31 @@ def _times(
     names = (time, time) if isinstance(time, str) else time
     if not isinstance(names, list | tuple) or len(names) != 2:
         raise bad_argument("time", time, 'a column name, or ("points_column", "queries_column")')
-    at = points.resolve("time", names[0])
+    at = _event_time(points, names[0])
+    if queries is None:
+        return at, None
     known = {queries.fold(name) for name in queries.names}
     of_query = None
     # One name may be that of the points alone, where nobody asks for past ones.
     if past is not None or not isinstance(time, str) or queries.fold(time) in known:
-        of_query = queries.resolve("time", names[1])
-    for given, name in ((points, at), (queries, of_query)):
-        if name is not None and not types.is_event_time(given.type_of(name)):
-            kind = given.type_of(name).simpleString()
-            raise SkewlessError(
-                f"time: {given.argument} column {name!r} is {kind}; takes a timestamp column "
-                "(to_timestamp makes one)"
-            )
+        of_query = _event_time(queries, names[1])
     if of_query is not None and points.type_of(at) != queries.type_of(of_query):
         raise SkewlessError(
             f"time: points {at!r} is {points.type_of(at).simpleString()}, queries {of_query!r} is "
             f"{queries.type_of(of_query).simpleString()}; takes two of the same type: cast one"
         )
     return at, of_query
+
+
+def _event_time(given: Input, name: Any) -> str:
+    column = given.resolve("time", name)
+    kind = given.type_of(column)
+    if not types.is_event_time(kind):
+        raise SkewlessError(
+            f"time: {given.argument} column {column!r} is {kind.simpleString()}; takes a timestamp "
+            "column (to_timestamp makes one)"
+        )
+    return column
 
 
 def _delays(
@@ -276,6 +293,12 @@ def _delays(
     if delay is None and watermark is FROM_INPUT:
         warn_of_late_rows("query of past points", stacklevel=3)
         delay = 0
+    if delay is None:
+        warnings.warn(
+            "all points are kept without bound: no query is ever late (watermark None)",
+            StateGrowsWarning,
+            stacklevel=3,
+        )
     return Delays({POINTS: delay}, frozenset([POINTS] if timed else []))
 
 
@@ -295,19 +318,22 @@ class _Plan:
         changes: bool,
         suffix: str,
     ) -> "_Plan":
-        known = {given.fold(name): name for given in (queries,) for name in given.names}
+        known = {queries.fold(name): name for name in queries.names}
         id_column = known.get(queries.fold(_ID))
         if id_column is None:
             raise SkewlessError(
                 f"queries: has no column 'id'; its columns are {', '.join(queries.names)}"
             )
         action = known.get(queries.fold(_OP)) if changes else None
-        if action is not None and not types.is_text_or_binary(queries.type_of(action)):
+        if action is not None and not types.is_text(queries.type_of(action)):
             kind = queries.type_of(action).simpleString()
             raise SkewlessError(f"queries: column {action!r} is {kind}; takes text")
-        if changes and not types.is_hashable(queries.type_of(id_column)):
+        if changes and not types.identifies(queries.type_of(id_column)):
             kind = queries.type_of(id_column).simpleString()
-            raise SkewlessError(f"queries: column 'id' is {kind}; takes a type Spark can hash")
+            raise SkewlessError(
+                f"queries: column {id_column!r} is {kind}; takes text, a whole number, a date or "
+                "another plain type that is no fraction"
+            )
         # A coordinate of another type than double travels as it is, too, for the result.
         plain = {
             n: c for n, c in zip(place, (X, Y), strict=True) if points.type_of(n) == types.DOUBLE
@@ -318,13 +344,12 @@ class _Plan:
         shown = [n for n in queries.names if n not in (*area.columns, action)]
         shown.sort(key=lambda name: name != id_column)  # the id first
         exact = [] if area.name == "rectangle" else list(area.columns)
-        kept = [*shown, *exact]
+        # What a row was to do is shown where it is bad.
+        kept = [*shown, *exact, *([] if action is None else [action])]
         # What the shape is checked with is a double, whatever the column was.
-        kinds = {name: queries.type_of(name) for name in shown}
+        kinds = {name: queries.type_of(name) for name in kept}
         if area.name == "circle":
             kinds.update(dict.fromkeys(exact, types.DOUBLE))
-        elif exact:
-            kinds[exact[0]] = queries.type_of(exact[0])
         point_kinds = [points.type_of(name) for name in carried]
         query_kinds = [kinds[name] for name in kept]
         of_points, of_queries = assign_slots(

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from skewless.engine.columns import ACTION, BOX, IDENTITY, TIME, X, Y
+from skewless.engine.columns import BOX, IDENTITY, TIME, X, Y
 from skewless.operators.subscribe.shapes import Shape
 
 POINTS, QUERIES = "points", "queries"
 SIDES = (POINTS, QUERIES)
+MARKS = "marks"  # of stored subscriptions that have ended
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Layout:
     @property
     def stored_queries(self) -> tuple[str, ...]:
         """What is kept of a subscription, besides the batch that brought it."""
-        known_by = (IDENTITY, ACTION) if self.changes else ()
+        known_by = (IDENTITY,) if self.changes else ()
         return (*BOX, *known_by, *self.query_slots)
 
     @property

@@ -11,7 +11,7 @@ from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.load.report import Report
-from skewless.operators.subscribe.layout import POINTS, QUERIES, SIDES, Layout
+from skewless.operators.subscribe.layout import MARKS, POINTS, QUERIES, SIDES, Layout
 from skewless.operators.subscribe.task import SubscribeTask
 from skewless.operators.subscribe.window import PastWindow
 from skewless.planning.tiles.policy import TilePolicy
@@ -21,6 +21,9 @@ from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
 from skewless.state.segment import Segment
 from skewless.state.watermark import Delays
+
+# How far the watermark of the result lags behind the oldest point that it may still have.
+_OUTPUT_LAG_US = 1_000
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class SubscribeOperator(Operator):
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
         past = None if self.window is None else self.window.keep_from_us(watermark)
-        live = tuple(s for s in segments if not expired(s, {POINTS: past, QUERIES: None}))
+        live = tuple(
+            s for s in segments if not expired(s, {POINTS: past, QUERIES: None, MARKS: None})
+        )
         planner = Planner.from_json(state.planner)
         turn, record = self._loop.next_round(_tiles(state), planner, reports, live)
         return replace(
@@ -91,9 +96,16 @@ class SubscribeOperator(Operator):
             planner=self._loop.planner(turn.balance, record, turn),
         )
 
+    @property
+    def gives_watermark(self) -> bool:
+        """Asked only where past points are given, which are older than the watermark."""
+        return self.delays.by_side.get(POINTS) is not None
+
     def output_watermark_us(self, state: OperatorState) -> int | None:
-        """None: event time passes through unchanged."""
-        return None
+        """No later row is a point of this time or before it; None: time passes through."""
+        if self.window is None or state.watermark_us is None:
+            return None
+        return state.watermark_us - self.window.size_us - _OUTPUT_LAG_US
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
         """What `lastProgress["skewless"]["operators"]` says of these subscriptions."""

@@ -29,7 +29,7 @@ class Shape(ABC):
         """
 
     def flawed(self, rows: pa.RecordBatch) -> Mask:
-        """Rows whose shape is none, although the rectangle around it may be one."""
+        """Rows whose shape is not valid, although the rectangle around it may be."""
         return np.zeros(rows.num_rows, np.bool_)
 
 
@@ -75,21 +75,28 @@ class PolygonShape(Shape):
 
         # Each polygon is read once, however many points it is asked about.
         which, place = np.unique(at, return_inverse=True)
-        shapes = polygons(rows.column(self.columns[0]).take(pa.array(which)))
+        shapes = _read(rows.column(self.columns[0]).take(pa.array(which)))
         shapely.prepare(shapes)
         inside: Mask = shapely.intersects_xy(shapes[place], x, y)
         return inside
 
 
-def polygons(column: pa.Array) -> Any:
-    """An array of shapely's polygons; None where there is none."""
+def _read(column: pa.Array) -> Any:
+    """An array of shapely's geometries; None where there is none."""
     import shapely
 
     values = column.to_numpy(zero_copy_only=False)
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     read = shapely.from_wkt if is_text else shapely.from_wkb
-    shapes = read(values, on_invalid="ignore")
+    return read(values, on_invalid="ignore")
+
+
+def polygons(column: pa.Array) -> Any:
+    """An array of shapely's polygons; None where there is no valid one."""
+    import shapely
+
+    shapes = _read(column)
     polygonal = np.isin(shapely.get_type_id(shapes), _POLYGONAL)
     usable = polygonal & shapely.is_valid(shapes) & ~shapely.is_empty(shapes)
     return np.where(usable, shapes, None)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.engine.columns import ACTION, BOX, IDENTITY, REMOVE, TIME
+from skewless.engine.columns import BOX, IDENTITY, TIME
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
 from skewless.kernels.runs import SortedRun, concatenate
@@ -37,6 +37,16 @@ class CellRanges:
             grid.columns(boxes.x_max),
         )
 
+    @staticmethod
+    def joined(parts: "Sequence[CellRanges]") -> "CellRanges":
+        """Several as one."""
+        return CellRanges(
+            np.concatenate([part.top for part in parts]),
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([part.bottom for part in parts]),
+            np.concatenate([part.right for part in parts]),
+        )
+
     def first_cells(self, grid: CellGrid) -> Numbers:
         return self.top * grid.side + self.left
 
@@ -62,11 +72,8 @@ class Subscriptions:
     @staticmethod
     def sorted(grid: CellGrid, rows: pa.RecordBatch, versions: IndexArray) -> "Subscriptions":
         """Rows of the stored columns in order; `versions` are the batches that brought them."""
-        holding = ~ended_rows(rows)
-        boxes = boxes_of(rows).among(holding)
-        # Rows that only end something lie behind all others, and no search comes there.
-        keys = np.full(rows.num_rows, 2**64 - 1, np.uint64)
-        keys[holding] = _extent(grid).keys(boxes)
+        boxes = boxes_of(rows)
+        keys = _extent(grid).keys(boxes)
         order = np.argsort(keys, kind="stable")
         present = CellRanges.of(grid, boxes).covered(grid)
         columns = [pa.array(versions[order], VERSION), *rows.take(pa.array(order)).columns]
@@ -86,7 +93,7 @@ class Subscriptions:
         return boxes_of(self.run.rows)
 
     def ranges(self, rows: Mask | IndexArray) -> CellRanges:
-        """The cells of some of the rows, none of which only ends another one."""
+        """The cells of some of the rows."""
         return CellRanges.of(self.grid, self.boxes.among(rows))
 
     @cached_property
@@ -110,21 +117,20 @@ class Subscriptions:
 
     def known_as(
         self, identities: npt.NDArray[np.int64], ids: pa.Array, id_column: str
-    ) -> tuple[IndexArray, IndexArray]:
-        """The rows that have one of these ids, and which of them: (row, place of its id)."""
+    ) -> IndexArray:
+        """The rows that have one of these ids."""
         known, order = self.by_identity
         low = np.searchsorted(known, identities, side="left")
         count = np.searchsorted(known, identities, side="right") - low
         place = np.repeat(np.arange(len(identities)), count)
         within = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count)
-        row = order[low[place] + within]
+        row: IndexArray = order[low[place] + within]
         if not len(row):
-            return row, place
+            return row
         # Equal hashes are a hint, equal ids the proof.
         mine = self.run.rows.column(id_column).take(pa.array(row))
         same = pa.compute.equal(mine, ids.take(pa.array(place)).cast(mine.type))
-        proved = same.fill_null(False).to_numpy(zero_copy_only=False)
-        return row[proved], place[proved]
+        return row[same.fill_null(False).to_numpy(zero_copy_only=False)]
 
 
 def merged(grid: CellGrid, parts: Sequence[Subscriptions]) -> Subscriptions | None:
@@ -135,14 +141,6 @@ def merged(grid: CellGrid, parts: Sequence[Subscriptions]) -> Subscriptions | No
     names = parts[0].rows.schema.names[1:]
     rows = concatenate([part.rows.select(names) for part in parts])
     return Subscriptions.sorted(grid, rows, np.concatenate([part.run.times for part in parts]))
-
-
-def ended_rows(rows: pa.RecordBatch) -> Mask:
-    """Rows that say that a subscription has ended."""
-    if ACTION not in rows.schema.names:
-        return np.zeros(rows.num_rows, np.bool_)
-    ended: Mask = rows.column(ACTION).to_numpy(zero_copy_only=False) == REMOVE
-    return ended
 
 
 def boxes_of(rows: pa.RecordBatch) -> Boxes:

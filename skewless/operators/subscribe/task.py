@@ -1,10 +1,9 @@
 """What one instance does with its rows of one batch: look up, stream out matches, store, report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.engine.chunks import Chunks, Limits
@@ -26,25 +25,24 @@ from skewless.kernels.intervals import Pairs
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.pieces import cuts
 from skewless.kernels.points import Parts, stretches
+from skewless.kernels.rectangles import Extent, Needles
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.kernels.runs import merged as merged_runs
 from skewless.kernels.warmup import compile_rectangles
 from skewless.kernels.widths import bytes_at
 from skewless.load.corners import CornerCounts
 from skewless.operators.subscribe.arrivals import Asked, Changes, Intake, Points
-from skewless.operators.subscribe.layout import POINTS, QUERIES, Layout
-from skewless.operators.subscribe.liveness import Liveness
-from skewless.operators.subscribe.subscriptions import (
-    CellRanges,
-    Mask,
-    Subscriptions,
-    ended_rows,
-    merged,
-)
+from skewless.operators.subscribe.layout import MARKS, POINTS, QUERIES, Layout
+from skewless.operators.subscribe.marks import alive, marked, merged_marks, read_marks
+from skewless.operators.subscribe.reading import open_subscriptions
+from skewless.operators.subscribe.subscriptions import CellRanges, Mask, Subscriptions, merged
 from skewless.operators.subscribe.window import PastWindow
 from skewless.routing.tiles import TileRoute
 from skewless.state.compaction import Merge, choose_merges
-from skewless.state.segment import open_segment
+from skewless.state.segment import Segment, open_segment
+
+# Queries of past points that are answered at a time.
+_ASKED_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -89,13 +87,12 @@ class _Execution:
             drop_bad_rows=setting.drop_bad_rows,
             reads_time=task.reads_time,
         )
-        others = [s for s in setting.segments if s.side == QUERIES] if task.layout.changes else []
-        self._liveness = Liveness(setting.storage, self._grid, task.layout.id, others)
+        self._changes: Changes | None = None
         self._chunks = Chunks(task.limits)
         self._parts = Parts(self._grid.side, self._grid.bounds, self._grid.shift)
         self._compared = np.zeros(task.route.partitions, np.int64)
-        self._begun = CornerCounts.empty(self._grid.side)
-        self._gone = CornerCounts.empty(self._grid.side)
+        self._begun: CornerCounts | None = None  # None: no subscription has begun
+        self._gone: CornerCounts | None = None
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -103,30 +100,35 @@ class _Execution:
         task = self._task
         waiting: list[pa.RecordBatch] = []  # points that wait for all subscriptions of the batch
         asking: list[pa.RecordBatch] = []
-        holding: list[tuple[Subscriptions, Mask | None]] | None = None
+        holding: list[_Held] | None = None
         for rows, _ in gather(batches, task.limits.run_bytes):
             task.setting.faults.reach("in_task", task.setting.names.batch)
             if INSTANCE in rows.schema.names and instance is None:
                 instance = int(rows.column(INSTANCE)[0].as_py())
             assert instance is not None, "every row names the instance where its task does not"
-            if SIDE not in rows.schema.names:
-                holding = self._held(instance) if holding is None else holding
-                points = self._intake.points(rows)
-                yield from self._match(points, holding)
-                yield from self._keep(instance, points, None)
-                self._dropped.flush(instance)
-                continue
             present, queries = _by_side(rows)
-            waiting += [present] if present.num_rows else []
-            asking += [queries] if queries.num_rows else []
+            if self._may_bring_subscriptions:
+                waiting += [present] if present.num_rows else []
+                asking += [queries] if queries.num_rows else []
+                continue
+            holding = self._held(instance) if holding is None else holding
+            points = self._intake.points(present)
+            yield from self._match(points, holding)
+            self._dropped.flush(instance)
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._all(instance, waiting, asking)
         yield from self._chunks.flush()
         self._merge(instance)
-        self._ledger.corners = {"begun": self._begun.to_json(), "gone": self._gone.to_json()}
+        counts = {"begun": self._begun, "gone": self._gone}
+        self._ledger.corners = {n: c.to_json() for n, c in counts.items() if c is not None}
         busy = np.flatnonzero(self._compared)
         self._ledger.count_matches(self._grid.hashes(busy), self._compared[busy])
         self._ledger.close(instance, self._intake.taken(), self._dropped)
+
+    @property
+    def _may_bring_subscriptions(self) -> bool:
+        """A table is read in the first batch; a stream may bring some at any time."""
+        return self._layout.changes or self._task.setting.names.batch == 0
 
     def _all(
         self, instance: int, waiting: list[pa.RecordBatch], asking: list[pa.RecordBatch]
@@ -147,71 +149,89 @@ class _Execution:
         if asked is not None:
             yield from self._recall(instance, asked)
 
-    def _held(self, instance: int) -> list[tuple[Subscriptions, Mask | None]]:
+    def _held(self, instance: int) -> list["_Held"]:
         """The stored subscriptions that may reach the cells of the instance."""
-        route = self._task.route
+        route, segments = self._task.route, self._task.setting.segments
         reads = route.reads(instance)
-        found = self._task.setting.segments.meeting(QUERIES, reads, route.partitions)
-        return [self._liveness.opened(segment) for segment in found]
+        marks = self._marks(segments.meeting(MARKS, reads, route.partitions))
+        return [
+            self._opened(segment, marks)
+            for segment in segments.meeting(QUERIES, reads, route.partitions)
+        ]
 
-    def _changed(
-        self, instance: int, holding: list[tuple[Subscriptions, Mask | None]], changes: Changes
-    ) -> list[tuple[Subscriptions, Mask | None]]:
-        """What holds after the changes of this batch, which are stored by the way."""
-        changed = holding
-        if self._layout.changes and changes.rows.num_rows:
-            changed = [
-                (held, self._without(instance, held, alive, changes)) for held, alive in holding
-            ]
-        version = self._task.setting.names.batch
-        new = np.full(changes.rows.num_rows, version, np.int64)
-        stored = changes.rows.filter(pa.array(changes.home))
-        if stored.num_rows:
-            kept = Subscriptions.sorted(self._grid, stored, new[changes.home])
-            self._ledger.store(instance, QUERIES, kept.run)
+    def _marks(self, segments: Iterable[Segment]) -> dict[str, IndexArray]:
+        return read_marks(self._task.setting.storage, segments)
+
+    def _opened(self, segment: Segment, marks: Mapping[str, IndexArray]) -> "_Held":
+        held = open_subscriptions(self._task.setting.storage, self._grid, segment)
+        return _Held(segment.name, held, alive(len(held), marks.get(segment.name)))
+
+    def _changed(self, instance: int, holding: list["_Held"], changes: Changes) -> list["_Held"]:
+        """What holds after the changes of this batch; stores them, too."""
+        self._changes = changes
+        changed = self._without_replaced(instance, holding, changes)
         begun = changes.rows.filter(pa.array(changes.begins))
         if not begun.num_rows:
             return changed
-        current = Subscriptions.sorted(self._grid, begun, new[changes.begins])
-        mine = changes.rows.filter(pa.array(changes.begins & changes.home))
-        self._begun = _corners(Subscriptions.sorted(self._grid, mine, new[: mine.num_rows]))
-        return [*changed, (current, None)]
+        version = self._task.setting.names.batch
+        home = changes.home[changes.begins]
+        stored = begun.filter(pa.array(home))
+        if stored.num_rows:
+            kept = Subscriptions.sorted(self._grid, stored, np.full(len(stored), version))
+            self._ledger.store(instance, QUERIES, kept.run)
+            self._begun = _counted(kept.ranges(np.arange(len(kept))), self._grid.side)
+        current = Subscriptions.sorted(self._grid, begun, np.full(len(begun), version))
+        return [*changed, _Held("", current, None)]
 
-    def _without(
-        self, instance: int, held: Subscriptions, alive: Mask | None, changes: Changes
-    ) -> Mask | None:
-        """Which stored subscriptions hold beside those that this batch replaces or ends."""
-        ids = changes.rows.column(self._layout.id)
-        identities = changes.rows.column(IDENTITY).to_numpy()
-        gone, _ = held.known_as(identities, ids, self._layout.id)
-        if alive is not None:
-            gone = gone[alive[gone]]
-        if not len(gone):
-            return alive
-        # Several instances may read this segment: the owner of the first cell counts.
-        ranges = held.ranges(gone)
-        owners = self._task.route.table.owners[ranges.first_cells(self._grid)]
-        self._gone += _counted(ranges, owners == instance, self._grid.side)
-        left = np.ones(len(held), np.bool_) if alive is None else alive.copy()
-        left[gone] = False
+    def _without_replaced(
+        self, instance: int, holding: list["_Held"], changes: Changes
+    ) -> list["_Held"]:
+        """The stored subscriptions without those that this batch replaces or ends.
+
+        Several instances may read a segment: the owner of a subscription's first cell counts it,
+        and marks it for the batches to come.
+        """
+        if not self._layout.changes or not changes.rows.num_rows:
+            return holding
+        left, marks, reached = [], {}, []
+        for held in holding:
+            gone = self._replaced(held.rows, changes)
+            if held.alive is not None:
+                gone = gone[held.alive[gone]]
+            left.append(held.without(gone))
+            owners = self._task.route.table.owners
+            mine = gone[owners[held.rows.ranges(gone).first_cells(self._grid)] == instance]
+            if len(mine):
+                marks[held.name] = mine
+                reached.append(held.rows.ranges(mine))
+        if marks:
+            ranges = CellRanges.joined(reached)
+            self._gone = _counted(ranges, self._grid.side)
+            batch = self._task.setting.names.batch
+            self._ledger.store(instance, MARKS, marked(marks, ranges.covered(self._grid), batch))
         return left
 
-    def _match(
-        self, points: Points, holding: Sequence[tuple[Subscriptions, Mask | None]]
-    ) -> Iterator[pa.RecordBatch]:
+    def _replaced(self, held: Subscriptions, changes: Changes) -> IndexArray:
+        """The rows whose ids this batch says something of."""
+        ids = changes.rows.column(self._layout.id)
+        identities = changes.rows.column(IDENTITY).to_numpy()
+        return held.known_as(identities, ids, self._layout.id)
+
+    def _match(self, points: Points, holding: Sequence["_Held"]) -> Iterator[pa.RecordBatch]:
         """The subscriptions around each of the points."""
         if not len(points):
             return
         self._ledger.count_rows(POINTS, np.sort(self._grid.hashes(points.cells)))
         shape = self._layout.shape
-        for held, alive in holding:
-            search = held.index.around(points.x, points.y, alive)
+        needles = Needles(Extent(*self._grid.bounds), points.x, points.y)
+        for held in holding:
+            search = held.rows.index.around(needles, held.alive)
             for found in search.portions(self._task.limits.chunk_rows):
                 point, row = found.points, found.boxes
                 if not shape.is_rectangle:
-                    inside = shape.holds(held.rows, row, points.x[point], points.y[point])
+                    inside = shape.holds(held.rows.rows, row, points.x[point], points.y[point])
                     point, row = point[inside], row[inside]
-                yield from self._give(points.rows, point, held.rows, row)
+                yield from self._give(points.rows, point, held.rows.rows, row)
             self._ledger.comparisons += int(search.compared.sum())
             self._compared += np.bincount(
                 points.cells, search.compared, len(self._compared)
@@ -247,7 +267,12 @@ class _Execution:
                 yield from self._inside(asked, run, owned)
 
     def _inside(self, asked: Asked, run: SortedRun, owned: Mask) -> Iterator[pa.RecordBatch]:
-        """The points of a run that are asked for."""
+        """The points of a run that are asked for, in slices: a query may cover every cell."""
+        for begin in range(0, len(asked), _ASKED_AT_ONCE):
+            part = asked.among(np.arange(begin, min(begin + _ASKED_AT_ONCE, len(asked))))
+            yield from self._inside_some(part, run, owned)
+
+    def _inside_some(self, asked: Asked, run: SortedRun, owned: Mask) -> Iterator[pa.RecordBatch]:
         boxes, shape = asked.boxes, self._layout.shape
         edges = (boxes.x_min, boxes.y_min, boxes.x_max, boxes.y_max)
         near = stretches(run.hashes, self._parts, edges, owned)
@@ -294,8 +319,8 @@ class _Execution:
         """Rewrites small segments, without the rows that nobody needs any more."""
         task = self._task
         mine = task.setting.segments.written_by(instance, task.route.instances)
-        queries = [s for s in mine if s.side == QUERIES]
-        merges = choose_merges(queries, {QUERIES: None}, None)
+        lasting = [s for s in mine if s.side != POINTS]
+        merges = choose_merges(lasting, {QUERIES: None, MARKS: None}, None)
         if task.window is not None:
             keep = task.window.keep_from_us(task.watermark_us)
             points = [s for s in mine if s.side == POINTS]
@@ -308,40 +333,49 @@ class _Execution:
             keep = self._task.window.keep_from_us(self._task.watermark_us)
             kept = [run for run in (live(run, keep) for run in runs) if len(run)]
             return merged_runs(kept, (), hash_is_key=True) if kept else None
-        names = [segment.name for segment in merge.segments]
-        oldest = self._task.setting.segments.oldest_batch(QUERIES, names)
+        segments = list(self._task.setting.segments)
+        if merge.side == MARKS:
+            there = {segment.name for segment in segments if segment.side == QUERIES}
+            return merged_marks(runs, merge.segments, there)
+        marks = self._marks(segment for segment in segments if segment.side == MARKS)
         parts = []
         for segment in merge.segments:
-            held, alive = self._liveness.opened(segment)
-            if alive is not None:
-                # What ends a subscription is needed as long as an older segment may have it.
-                needed = ended_rows(held.rows)
-                needed &= oldest is not None and held.run.times > oldest
-                held = held.kept(alive | needed)
-            parts.append(held)
+            held = self._opened(segment, marks)
+            if self._changes is not None and self._layout.changes:
+                # Marks of this batch name the old segment: its rows must not come back in the new.
+                held = held.without(self._replaced(held.rows, self._changes))
+            parts.append(held.rows if held.alive is None else held.rows.kept(held.alive))
         result = merged(self._grid, parts)
         return None if result is None else result.run
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Subscriptions of a segment, or of this batch, and which of them hold; None: all do."""
+
+    name: str
+    rows: Subscriptions
+    alive: Mask | None
+
+    def without(self, gone: IndexArray) -> "_Held":
+        if not len(gone):
+            return self
+        left = np.ones(len(self.rows), np.bool_) if self.alive is None else self.alive.copy()
+        left[gone] = False
+        return _Held(self.name, self.rows, left)
+
+
 def _by_side(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Points and subscriptions, without the control row."""
+    if SIDE not in rows.schema.names:
+        return rows, rows.slice(0, 0)
     codes = rows.column(SIDE).fill_null(LEFT_CODE).to_numpy()
     is_point = codes == LEFT_CODE
+    if is_point.all():
+        return rows, rows.slice(0, 0)
     is_query = ~is_point & (codes != CONTROL_CODE)
     return rows.filter(pa.array(is_point)), rows.filter(pa.array(is_query))
 
 
-def _corners(subscriptions: Subscriptions) -> CornerCounts:
-    ranges = subscriptions.ranges(np.ones(len(subscriptions), np.bool_))
-    everything = np.ones(len(subscriptions), np.bool_)
-    return _counted(ranges, everything, subscriptions.grid.side)
-
-
-def _counted(ranges: CellRanges, chosen: npt.NDArray[np.bool_], side: int) -> CornerCounts:
-    return CornerCounts.of(
-        side,
-        ranges.top[chosen],
-        ranges.left[chosen],
-        ranges.bottom[chosen],
-        ranges.right[chosen],
-    )
+def _counted(ranges: CellRanges, side: int) -> CornerCounts:
+    return CornerCounts.of(side, ranges.top, ranges.left, ranges.bottom, ranges.right)

@@ -29,6 +29,8 @@ def frames(spark_session: SparkSession) -> dict[str, DataFrame]:
         "nameless": spark_session.createDataFrame([], BOX),
         "odd": spark_session.createDataFrame([], "id long, polygon long"),
         "changes": stream(f"id long, op string, {BOX}, asked_at timestamp"),
+        "nested": stream(f"id array<int>, {BOX}"),
+        "fractions": stream(f"id double, {BOX}"),
         "numbered": stream(f"id long, op int, {BOX}"),
     }
 
@@ -59,6 +61,10 @@ def frames(spark_session: SparkSession) -> dict[str, DataFrame]:
         ("points", "changes", {"tumbling": True}, "tumbling: .*unless window"),
         ("points", "changes", {"watermark": "1 second"}, "watermark: .*unless window is given"),
         ("points", "numbered", {}, "queries: column 'op' is int; takes text"),
+        ("points", "nested", {}, "queries: column 'id' is array<int>; takes text"),
+        ("points", "fractions", {}, "queries: column 'id' is double; takes text"),
+        ("points", "areas", {"bounds": (-1e308, 0, 1e308, 1)}, "bounds: "),
+        ("points", "areas", {"bounds": (0, 0, 1e-300, 1)}, "bounds: "),
     ],
 )
 def test_wrong_arguments(frames, points, queries, options, told) -> None:
@@ -80,6 +86,12 @@ def test_a_shape_is_chosen_where_several_are_there(frames) -> None:
     assert boxes.columns[4:] == ["id_right", "x", "y", "radius"]
     circles = sk.subscribe(frames["points"], frames["circles"], **ON, shape="circle")
     assert circles.columns[4:] == ["id_right", "x_min", "y_min", "x_max", "y_max"]
+
+
+def test_points_that_are_kept_for_ever_are_warned_of(frames) -> None:
+    options = {**ON, "time": ("at", "asked_at"), "window": "1 minute", "watermark": None}
+    with pytest.warns(sk.StateGrowsWarning, match="all points are kept"):
+        sk.subscribe(frames["points"], frames["changes"], **options)
 
 
 def test_a_window_without_a_watermark_says_which_queries_are_late(frames) -> None:

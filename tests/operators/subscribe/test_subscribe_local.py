@@ -20,6 +20,7 @@ from skewless.planning.replicated import Replicated
 from skewless.planning.staticgrid import StaticGrid
 from skewless.planning.swarm import Swarm
 from skewless.planning.tiles.auto import AutoTiles
+from skewless.state import compaction
 from skewless.state.faults import Fault
 from skewless.testing.local import spread_hash
 from skewless.testing.local_subscribe import LocalSubscribe
@@ -37,6 +38,7 @@ from tests.operators.subscribe.cases import (
 )
 
 BOX = ("x_min", "y_min", "x_max", "y_max")
+CIRCLE = ("x", "y", "radius")
 STATIC = ("id", *BOX)
 STREAMED = ("id", *BOX, "op")
 TIMED = (*STREAMED, "asked_at")
@@ -108,19 +110,21 @@ def test_a_table_of_circles(batches, circles, seed) -> None:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, timed: bool) -> list[tuple[Any, list[dict[str, Any]]]]:
+def histories(
+    draw: st.DrawFn, *, timed: bool, circles: bool = False, most: int = 6
+) -> list[tuple[Any, list[dict[str, Any]]]]:
     """Batches of points and of what becomes of subscriptions, in the order of their rows."""
     history = []
     first = 0
     kinds = ["add", "add", "change", "remove", *(["snapshot"] * 2 if timed else [])]
-    for batch in range(draw(st.integers(1, 6))):
+    for batch in range(draw(st.integers(1, most))):
         places = draw(POINTS)
         times = [(10 * batch + draw(st.integers(-15, 9))) * SECOND if timed else 0 for _ in places]
         rows = []
         for _ in range(draw(st.integers(0, 6))):
             row = {"id": draw(st.integers(0, 5)), "op": draw(st.sampled_from(kinds))}
             if row["op"] != "remove" or draw(st.booleans()):
-                row |= named(draw(rectangles()))
+                row |= named(draw(CIRCLES), CIRCLE) if circles else named(draw(rectangles()))
             if timed:
                 row["asked_at"] = (10 * batch + draw(st.integers(-5, 9))) * SECOND
             rows.append(row)
@@ -178,6 +182,28 @@ def test_subscriptions_that_come_and_go(history, seed, kills, poor) -> None:
         grid.columns(boxes[2]),
     ]
     assert record.subscriptions == CornerCounts.of(grid.side, *ranges)
+
+
+@given(
+    history=histories(timed=False, circles=True, most=12),
+    seed=st.integers(0, 2**32),
+    fanout=st.sampled_from([2, 3]),
+    kills=KILLS,
+)
+@settings(max_examples=60)
+def test_circles_that_come_and_go_across_merges(history, seed, fanout, kills) -> None:
+    """Segments are merged all the time, while tiles move."""
+    model = Model()
+    for points, rows in history:
+        model.step(points, rows)
+    names = ("id", *CIRCLE, "op")
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "FANOUT", fanout)
+        query = LocalSubscribe(directory, policy=Restless(seed=seed), changes=True, circles=True)
+        faults = [Fault(point, batch) for point, batch in kills if batch < len(history)]
+        result = query.run(tables_of(history, names, timed=False), faults)
+    assert pairs_of(result) == model.pairs()
+    assert query.progress[-1]["operators"][0]["subscriptions"] == len(model.holding)
 
 
 @given(
@@ -249,7 +275,7 @@ def test_many_subscriptions_on_one_spot_come_in_bounded_chunks(tmp_path) -> None
     assert max(len(batch) for batch in query.sink[0].to_batches()) <= 1000
 
 
-def test_merged_segments_leave_dead_rows_and_what_ended_them_behind(tmp_path) -> None:
+def test_merged_segments_leave_dead_rows_and_their_marks_behind(tmp_path) -> None:
     query = LocalSubscribe(str(tmp_path), policy=Replicated(instances=1), changes=True)
     box = named((10.0, 10.0, 20.0, 20.0))
     nothing = points_table([], 0)
@@ -264,6 +290,7 @@ def test_merged_segments_leave_dead_rows_and_what_ended_them_behind(tmp_path) ->
     last = query.progress[-1]["operators"][0]
     assert last["subscriptions"] == 1
     assert last["state"]["rows"]["queries"] < 30
+    assert last["state"]["segments"] < 30
 
 
 @pytest.mark.parametrize("place", [(float("nan"), 5.0), (5.0, 100.1), (-0.1, 5.0), (5.0, np.inf)])
