@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from skewless.planning.policy import Policy
     from skewless.planning.posg import Posg
     from skewless.planning.readj import Readj
+    from skewless.planning.replicated import Replicated
     from skewless.planning.roundrobin import RoundRobin
+    from skewless.planning.staticgrid import StaticGrid
+    from skewless.planning.swarm import Swarm
     from skewless.runtime.query import Query
     from skewless.runtime.session import session
     from skewless.runtime.stream import Stream
@@ -56,13 +59,16 @@ __all__ = [
     "Query",
     "RandomDrop",
     "Readj",
+    "Replicated",
     "RoundRobin",
     "SelfJoin",
     "SessionWindow",
     "Shed",
     "SkewlessError",
     "StateGrowsWarning",
+    "StaticGrid",
     "Stream",
+    "Swarm",
     "join",
     "keyed",
     "map",
@@ -91,11 +97,14 @@ _HOMES = {
     "Query": "skewless.runtime.query",
     "RandomDrop": "skewless.shedding.policy",
     "Readj": "skewless.planning.readj",
+    "Replicated": "skewless.planning.replicated",
     "RoundRobin": "skewless.planning.roundrobin",
     "SelfJoin": "skewless.operators.keyed.process",
     "SessionWindow": "skewless.operators.keyed.windows",
     "Shed": "skewless.shedding.policy",
+    "StaticGrid": "skewless.planning.staticgrid",
     "Stream": "skewless.runtime.stream",
+    "Swarm": "skewless.planning.swarm",
     "join": "skewless.operators.join.call",
     "keyed": "skewless.operators.keyed.call",
     "map": "skewless.operators.map.call",

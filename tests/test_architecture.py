@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # Beside the folders, for all to use.
 COMMON = ("skewless.errors", "skewless.durations", "skewless.failures")
 # Policies that come from a paper; the runtime reaches them only through a policy it is given.
-PAPERS = ("lsstream", "fastjoin", "contrand", "joinmatrix", "mixed", "pkg", "posg")
+PAPERS = ("lsstream", "fastjoin", "contrand", "joinmatrix", "mixed", "pkg", "posg", "swarm")
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from skewless.control.memory import Balance, Planner
 from skewless.control.restart import adopt
 from skewless.control.scaling import rescaled
 from skewless.load.report import Report
-from skewless.planning.decision import Decision, Proposal
+from skewless.planning.decision import Decision, Limits, Memory, Proposal, RouteT
 from skewless.planning.measure import Measured
 from skewless.planning.plan import PlanError
-from skewless.planning.policy import RoutingPolicy
+from skewless.planning.policy import Policy, RoutingPolicy, SnapshotT
 from skewless.planning.snapshot import Snapshot
 from skewless.routing.route import Route
 from skewless.routing.splits import Split
@@ -109,22 +109,26 @@ class ControlLoop:
         reason = f"plans every {self.policy.every} batches"
         decision: Decision[Route] = Decision(None, reason, balance.memory)
         if balance.batches % self.policy.every == 0:
-            decision = self._decided(snapshot, balance)
+            limits = self.policy.limits(snapshot.table.partitions)
+            decision = decided(self.policy, snapshot, balance.memory, limits)
         route = decision.route or route
         balance = replace(balance, memory=decision.memory, order=_heaviest_first(snapshot, route))
         plan_ms = 1e3 * (self.clock() - started)
         return Round(balance, route, decision.plan, decision.reason, plan_ms)
 
-    def _decided(self, snapshot: Snapshot, balance: Balance) -> Decision[Route]:
-        """The policy's decision, or the reason why it was refused."""
-        try:
-            decision = self.policy.plan(snapshot, balance.memory)
-            if decision.plan is not None:
-                decision.plan.check(snapshot, self.policy.limits(snapshot.table.partitions))
-        except (PlanError, ArithmeticError, LookupError, ValueError) as refused:
-            # A bug in a planner must not stop the query.
-            return Decision(None, f"refused: {refused}", balance.memory)
-        return decision
+
+def decided(
+    policy: Policy[SnapshotT, RouteT], snapshot: SnapshotT, memory: Memory, limits: Limits
+) -> Decision[RouteT]:
+    """The policy's decision, or the reason why it was refused."""
+    try:
+        decision = policy.plan(snapshot, memory)
+        if decision.plan is not None:
+            decision.plan.check(snapshot, limits)
+    except (PlanError, ArithmeticError, LookupError, ValueError) as refused:
+        # A bug in a planner must not stop the query.
+        return Decision(None, f"refused: {refused}", memory)
+    return decision
 
 
 def _snapshot(route: Route, loads: BatchLoads) -> Snapshot:

@@ -62,6 +62,7 @@ class Planner:
     balance: Balance
     round: dict[str, Any] | None = None  # what progress tells of the last turn
     probing: dict[str, Any] | None = None  # where a join may shed: what it has learned
+    map: dict[str, Any] | None = None  # of subscriptions: what is known of points and rectangles
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -69,6 +70,7 @@ class Planner:
             "balance": self.balance.to_json(),
             "round": self.round,
             "probing": self.probing,
+            "map": self.map,
         }
 
     @staticmethod
@@ -78,4 +80,5 @@ class Planner:
             Balance.from_json(record["balance"]),
             record["round"],
             record.get("probing"),  # earlier versions have none
+            record.get("map"),
         )

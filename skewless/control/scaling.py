@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from skewless.control.memory import Balance
 from skewless.planning.policy import RoutingPolicy
 from skewless.planning.scaling import Instances
+from skewless.planning.tiles.policy import TilePolicy
 from skewless.routing.route import Route
 
 # Instances are added after this many busy batches in a row, and removed after more idle ones: an
@@ -19,7 +20,7 @@ _IDLE = 0.3
 
 
 def rescaled(
-    policy: RoutingPolicy, route: Route, balance: Balance, work_ms: Sequence[float]
+    policy: RoutingPolicy | TilePolicy, route: Route, balance: Balance, work_ms: Sequence[float]
 ) -> tuple[Route, Balance]:
     """The route over as many instances as the load of the batch needs."""
     if not isinstance(policy.instances, tuple):

@@ -8,6 +8,14 @@ SIDE, HASH, TIME = "s", "h", "t"
 ITEMS, POSTINGS = "e", "q"
 # Only in the state: a bitmap of a row's items.
 SIGNATURE = "g"
+# Only where points meet subscriptions: the place of a point, or the rectangle around what somebody
+# has subscribed to; and where subscriptions come and go, what identifies one (a hash), what becomes
+# of it, and the order in which the rows of a batch count.
+X, Y, X_MAX, Y_MAX = "x", "y", "u", "v"
+BOX = (X, Y, X_MAX, Y_MAX)
+IDENTITY, ACTION, ORDER = "n", "a", "o"
+# Values of the column of actions: what becomes of a subscription.
+ADD, REMOVE, SNAPSHOT, UNKNOWN = range(4)
 # The fields of an item where it is more than its hash.
 ITEM_HASH, ITEM, WEIGHT = "h", "i", "w"
 # Only where a task cannot tell by its number which instance it is.

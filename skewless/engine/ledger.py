@@ -42,6 +42,7 @@ class Ledger:
         self.matches = 0  # what was given
         self.comparisons = 0  # what was looked at to find it, where that is more
         self.probing: dict[str, Any] | None = None
+        self.corners: dict[str, Any] | None = None
         self.written: list[Segment] = []
         self._replaced: list[str] = []
 
@@ -103,6 +104,7 @@ class Ledger:
             matches=self.matches,
             comparisons=max(self.comparisons, self.matches),
             probing=self.probing,
+            corners=self.corners,
             cpu_ms=1e3 * (time.process_time() - self._cpu),
             wall_ms=self.wall_ms,
             peak_memory_bytes=peak_memory_bytes(),

@@ -31,6 +31,7 @@ class SortedRun:
     rows: pa.RecordBatch
     mixed_keys: bool
     at: RowNumbers | None = None
+    present: IndexArray | None = None  # the partitions that it has rows of; None: hashes tell
 
     def __len__(self) -> int:
         """How many postings there are."""

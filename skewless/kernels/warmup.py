@@ -10,6 +10,8 @@ from skewless.kernels.groups import Groups
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, cut_ranges, ranges_within, spread_of_ranges
 from skewless.kernels.ordering import order_by_hash_and_time
+from skewless.kernels.points import Parts, stretches
+from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
 from skewless.kernels.sessions import chains
 from skewless.kernels.sets import ItemSets, SetPairs, signatures_of
 
@@ -54,6 +56,27 @@ def compile_sets() -> None:
         pairs.overlapping(1, least)
         pairs.products(least)
     pairs.proved()
+
+
+@cache
+def compile_rectangles() -> None:
+    """What only subscriptions need, on rectangles in memory and on mapped ones."""
+    extent = Extent(0.0, 0.0, 1.0, 1.0)
+    edge = np.full(2, 0.5)
+    mapped = edge.copy()
+    mapped.flags.writeable = False
+    keys = extent.keys(Boxes(edge, edge, edge, edge))
+    stored = keys.copy()
+    stored.flags.writeable = False
+    for some in (keys, stored):
+        for edges in (edge, mapped):
+            index = RectangleIndex(extent, some, Boxes(edges, edges, edges, edges))
+            for points in (edge, mapped):
+                for alive in (None, np.ones(2, np.bool_)):
+                    list(index.around(points, points, alive).portions(4))
+    parts = Parts(2, (0.0, 0.0, 1.0, 1.0), 62)
+    for hashes in (keys, stored):
+        stretches(hashes, parts, (edge, edge, edge, edge), np.ones(4, np.bool_))
 
 
 @cache

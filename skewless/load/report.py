@@ -61,6 +61,7 @@ class Report:
     output_rows: int | None = None  # rows that a map gave
     costs: dict[str, Any] | None = None  # what a map has learned of its rows' costs
     probing: dict[str, Any] | None = None  # how much of the windows a join that sheds has probed
+    corners: dict[str, Any] | None = None  # of subscriptions that have begun, and that are gone
     dropped: list[DroppedRow] = field(default_factory=list)  # a few of the late and bad rows
     dropped_files: list[DroppedFile] = field(default_factory=list)  # or all of them
 

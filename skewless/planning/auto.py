@@ -33,7 +33,7 @@ _PARTITIONS_PER_INSTANCE = 16
 AIM = 0.5
 # One batch above the threshold may be noise, so Auto waits for a second one. An instance that
 # exceeds the threshold this many times over is relieved at once.
-_ALARM = 3.0
+ALARM = 3.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Auto(RoutingPolicy):
         }
         acts = (
             not set(above).isdisjoint(memory.get("above", ()))
-            or balance.excess.max() > _ALARM * self.threshold
+            or balance.excess.max() > ALARM * self.threshold
         )
         changes_splits = set(keys.splits) != set(snapshot.splits)
         if not (acts or changes_splits):

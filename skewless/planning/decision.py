@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from skewless.planning.snapshot import Snapshot
-
 Memory = dict[str, Any]  # belongs to the policy; must survive JSON
 # Where rows go: a `Route` for operators with state, a `Dealing` for maps.
 RouteT = TypeVar("RouteT", covariant=True)
@@ -21,8 +19,11 @@ class Limits:
 class Proposal(Protocol):
     """A change and its expected effect: checked before it is applied, then shown in progress."""
 
-    def check(self, snapshot: Snapshot, limits: Limits) -> None:
-        """Raise the `PlanError` that says why it must not be applied."""
+    def check(self, snapshot: Any, limits: Limits) -> None:
+        """Raise the `PlanError` that says why it must not be applied.
+
+        `snapshot` is the one that the policy was given.
+        """
         ...
 
     def told(self) -> dict[str, Any]:

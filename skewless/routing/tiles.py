@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from skewless.errors import SkewlessError, bad_argument
 from skewless.routing.cells import CellGrid, Numbers
 from skewless.routing.partitions import PartitionTable, partition_of
 from skewless.routing.route import Hashes, Instances, Route, Side, Visits, at_home, scaled
+
+Axis = Literal["rows", "columns"]
 
 
 @dataclass(frozen=True, order=True)
@@ -55,6 +57,16 @@ class Tile:
             return replace(self, bottom=row), replace(self, top=row)
         assert column is not None, "a tile is split at a row or at a column"
         return replace(self, right=column), replace(self, left=column)
+
+    def cut(self, axis: Axis, at: int) -> tuple["Tile", "Tile"]:
+        """The first `at` rows, or columns, of the tile, and the others.
+
+        >>> Tile(2, 0, 4, 4, (1,)).cut("rows", 1)[1]
+        Tile(top=3, left=0, bottom=4, right=4, members=(1,))
+        """
+        if axis == "rows":
+            return self.split(row=self.top + at)
+        return self.split(column=self.left + at)
 
     def to_json(self) -> list[Any]:
         return [self.top, self.left, self.bottom, self.right, list(self.members)]

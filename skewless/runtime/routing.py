@@ -32,6 +32,7 @@ from skewless.routing.partitions import HASH_SHIFT, SCALE_SHIFT, PartitionTable
 from skewless.routing.route import Route
 from skewless.routing.splits import Split
 from skewless.routing.table import TableRoute
+from skewless.runtime.constants import constants, scaled
 from skewless.runtime.types import is_hashable
 
 # Columns on the way: a row's hash, the place of its key among the exceptions of a table (−1: it is
@@ -56,7 +57,7 @@ def positioned(instance: Column, order: Sequence[int]) -> Column:
     position = [0] * len(order)
     for place, number in enumerate(order):
         position[number] = place
-    return F.get(F.expr(_constants(position)), instance)
+    return F.get(F.expr(constants(position)), instance)
 
 
 def visits(
@@ -89,7 +90,7 @@ def set_visits(batch: DataFrame, route: Route) -> tuple[DataFrame, str]:
     deterministic, uniform hash of the row.
     """
     first = _sql_of(route, _FIRST).home(HASH)
-    anywhere = f"CAST({_scaled(HASH, route.instances)} AS INT)"
+    anywhere = f"CAST({scaled(HASH, route.instances)} AS INT)"
     every = _sql_of(route, _POSTING)
     if route.replicates:
         visited = every.targets()
@@ -153,7 +154,7 @@ class _TableSql(_Sql[TableRoute]):
         if not self._keys:
             return self._owner()
         size, begin = self._of_key(self._place())
-        member = f"get({self._members()}, CAST({begin} + {_scaled(spread, size)} AS INT))"
+        member = f"get({self._members()}, CAST({begin} + {scaled(spread, size)} AS INT))"
         is_exception = f"{self._may_be_exception()} AND {size} IS NOT NULL"
         return f"IF({is_exception}, {member}, {self._owner()})"
 
@@ -162,7 +163,7 @@ class _TableSql(_Sql[TableRoute]):
         hashed = _TableSql(self.route, _HASHED)
         yield f"IF({hashed._may_be_exception()}, {hashed._place()}, -1) AS {_PLACE}"
         size, begin = self._of_key(_PLACE)
-        cell = f"CAST({begin} + {_scaled(spread, size)} AS INT)"
+        cell = f"CAST({begin} + {scaled(spread, size)} AS INT)"
         yield f"IF({_PLACE} < 0, NULL, {cell}) AS {_CELL}"
         yield f"IF({_PLACE} < 0, {hashed._owner()}, get({self._members()}, {_CELL})) AS {_HOME}"
 
@@ -175,8 +176,8 @@ class _TableSql(_Sql[TableRoute]):
     def _reach(self, members: str, sizes: Sequence[int], starts: _Starts) -> str:
         """A part of the members, as long as the row's split says, from where its cell says."""
         begins = [start for key, first in self._placed() for start in starts(key, first)]
-        begin = f"get({_constants(begins)}, {_CELL})"
-        return f"slice({members}, {begin} + 1, get({_constants(sizes)}, {_PLACE}))"
+        begin = f"get({constants(begins)}, {_CELL})"
+        return f"slice({members}, {begin} + 1, get({constants(sizes)}, {_PLACE}))"
 
     def _placed(self) -> Iterator[tuple[_Key, int]]:
         """Every exception, and where its members begin among all."""
@@ -189,11 +190,11 @@ class _TableSql(_Sql[TableRoute]):
         return _owner(self.route.table, self.hash)
 
     def _members(self) -> str:
-        return _constants([m for key in self._keys for m in key.members])
+        return constants([m for key in self._keys for m in key.members])
 
     def _transposed(self) -> str:
         """The members of every split column by column, each where `_members` has it."""
-        return _constants(
+        return constants(
             [
                 m
                 for key in self._keys
@@ -206,26 +207,26 @@ class _TableSql(_Sql[TableRoute]):
         """Only rows of a partition that has exceptions are compared with them."""
         touched = {key.partition for key in self._keys}
         flags = [1 if p in touched else 0 for p in range(self.route.partitions)]
-        return f"get({_constants(flags)}, {_partition(self.route.partitions, self.hash)}) = 1"
+        return f"get({constants(flags)}, {_partition(self.route.partitions, self.hash)}) = 1"
 
     def _of_key(self, place: str) -> tuple[str, str]:
         """How many members the row's key has and where they begin; null for other keys."""
         sizes = [len(key.members) for key in self._keys]
         begins = [first for _, first in self._placed()]
-        return f"get({_constants(sizes)}, {place})", f"get({_constants(begins)}, {place})"
+        return f"get({constants(sizes)}, {place})", f"get({constants(begins)}, {place})"
 
     def _place(self) -> str:
         """The place of the row's key among the exceptions; −1, which is no place, for others."""
         lookup = self._lookup
         signed = [key.hash - 2**64 if key.hash >= 2**63 else key.hash for key in self._keys]
         if lookup is None:
-            return f"CAST(array_position({_constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
+            return f"CAST(array_position({constants(signed, 'BIGINT')}, {self.hash}) - 1 AS INT)"
         bucket = f"CAST({self.hash} & {len(lookup.displacements) - 1} AS INT)"
-        moved = f"CAST(get({_constants(lookup.displacements)}, {bucket}) AS BIGINT)"
+        moved = f"CAST(get({constants(lookup.displacements)}, {bucket}) AS BIGINT)"
         mixed = f"(shiftrightunsigned({self.hash}, {lookup.shift}) ^ {moved})"
         slot = f"CAST({mixed} & {len(lookup.places) - 1} AS INT)"
-        place = f"get({_constants(lookup.places)}, {slot})"
-        return f"IF(get({_constants(signed, 'BIGINT')}, {place}) = {self.hash}, {place}, -1)"
+        place = f"get({constants(lookup.places)}, {slot})"
+        return f"IF(get({constants(signed, 'BIGINT')}, {place}) = {self.hash}, {place}, -1)"
 
 
 class _GroupSql(_Sql[GroupRoute]):
@@ -233,7 +234,7 @@ class _GroupSql(_Sql[GroupRoute]):
 
     def home(self, spread: str) -> str:
         first, size = self._group()
-        return f"CAST({first} + {_scaled(spread, size)} AS INT)"
+        return f"CAST({first} + {scaled(spread, size)} AS INT)"
 
     def targets(self) -> str:
         first, size = self._group()
@@ -253,8 +254,8 @@ class _GridSql(_Sql[GridRoute]):
         rows, columns = self.route.shape
         # The line takes the upper half of the spread value, the cell the lower.
         lower = f"shiftleft({spread}, 32)"
-        along = f"{_scaled(spread, rows)} * {columns} + {_scaled(lower, columns)}"
-        down = f"{_scaled(spread, columns)} + {_scaled(lower, rows)} * {columns}"
+        along = f"{scaled(spread, rows)} * {columns} + {scaled(lower, columns)}"
+        down = f"{scaled(spread, columns)} + {scaled(lower, rows)} * {columns}"
         return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
 
     def targets(self) -> str:
@@ -280,17 +281,12 @@ def _sql_of(route: Route, hash_: str) -> _Sql[Any]:
 
 def _owner(table: PartitionTable, hash_: str) -> str:
     """The instance of the row's partition."""
-    return f"get({_constants(table.assignment)}, {_partition(table.partitions, hash_)})"
+    return f"get({constants(table.assignment)}, {_partition(table.partitions, hash_)})"
 
 
 def _partition(partitions: int, hash_: str) -> str:
     upper = f"shiftrightunsigned({hash_}, {HASH_SHIFT})"
     return f"CAST(shiftright({upper} * {partitions}, {SCALE_SHIFT}) AS INT)"
-
-
-def _scaled(spread: str, size: str | int) -> str:
-    """`skewless.routing.route.scaled`."""
-    return f"shiftrightunsigned(shiftrightunsigned({spread}, 32) * {size}, 32)"
 
 
 def _line(key: _Key) -> int:
@@ -313,7 +309,3 @@ def _column_starts(key: _Key, first: int) -> list[int]:
     """Where the column of every cell begins, among members that stand column by column."""
     line, column = _line(key), _column(key)
     return [first + n % line * column for n in range(len(key.members))]
-
-
-def _constants(numbers: Sequence[int], kind: str = "INT") -> str:
-    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<{kind}>)"

@@ -109,7 +109,9 @@ def write_segment(
         size = run.rows.get_total_buffer_size() + postings.get_total_buffer_size()
     content = memory.getvalue()
     storage.write(f"{SEGMENTS}/{folder_of(name)}/{name}", lambda out: out.write(content))
-    present = np.unique(partition_of(run.hashes, partitions))
+    present = run.present
+    if present is None:
+        present = np.unique(partition_of(run.hashes, partitions))
     bulk = int(_BULK_SHARE * (len(run) - 1))
     return Segment(
         name=name,
