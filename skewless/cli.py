@@ -256,6 +256,20 @@ def shed(
 
 
 @bench.command()
+def spatial(
+    part: Annotated[
+        Names, only("part", "subscriptions, kernel, distance, hotspot, adding or fixed")
+    ] = None,
+    quick: SmallInputs = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure subscriptions and joins by distance: Skewless, Spark's own means, STRtree."""
+    from skewless.lab.bench.spatial import run
+
+    _fail_on_errors(run(parts=part or None, json_path=json_path, quick=quick))
+
+
+@bench.command()
 def control(
     instances: Annotated[
         list[int] | None,

@@ -1,4 +1,4 @@
-"""Subscriptions in one process and without Spark: our index of rectangles, and shapely's STRtree."""
+"""Subscriptions in one process, without Spark: our index of rectangles, and shapely's STRtree."""
 
 import time
 from collections.abc import Callable
@@ -48,19 +48,18 @@ def in_tree(tree: Any, x: Any, y: Any) -> int:
     return len(point)
 
 
-def rates(
+def measure(
     contenders: dict[str, Search],
-    points: int,
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[dict[str, list[float]], dict[str, int]]:
-    """Points per second of every contender, in turn, after one turn to warm up; and their pairs."""
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    """The seconds of every contender, in turn, after one turn to warm up; and their pairs."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
     pairs: dict[str, int] = {}
     for turn in range(repeats + 1):
         for name, search in contenders.items():
             began = clock()
             pairs[name] = search()
             if turn:
-                found[name].append(points / (clock() - began))
-    return found, pairs
+                seconds[name].append(clock() - began)
+    return seconds, pairs

@@ -41,9 +41,7 @@ def subscriptions_of(spark: "SparkSession", replay: Replay) -> "DataFrame":
     return spark.read.schema(SUBSCRIPTIONS).parquet(replay.right)
 
 
-def _subscribe(
-    spark: "SparkSession", replay: Replay, policy: str = "Auto", **options: Any
-) -> Any:
+def _subscribe(spark: "SparkSession", replay: Replay, policy: str = "Auto", **options: Any) -> Any:
     import skewless as sk
 
     matches = sk.subscribe(
@@ -216,8 +214,10 @@ ENGINES = {
             settings=rocksdb_join("4"),
         ),
         *([Engine(with_sedona.NAME, "SedonaDB, a batch", None)] if with_sedona.installed() else []),
-        *(Engine(name, f"sk.{name}", partial(_subscribe, policy=name))
-          for name in (SWARM, REPLICATED, AUTO)),
+        *(
+            Engine(name, f"sk.{name}", partial(_subscribe, policy=name))
+            for name in (SWARM, REPLICATED, AUTO)
+        ),
         Engine(STATIC, "sk.StaticGrid from history", _from_history),
         Engine(ADDING, "sk.subscribe, subscriptions stream", _adding),
     )

@@ -179,9 +179,7 @@ def scattered(
     return pa.table({"point": np.arange(first_id, first_id + count), "x": x, "y": y})
 
 
-def squares(
-    rng: np.random.Generator, count: int, hot: float = 0.0, first_id: int = 0
-) -> pa.Table:
+def squares(rng: np.random.Generator, count: int, hot: float = 0.0, first_id: int = 0) -> pa.Table:
     """Subscriptions anywhere on the map, but this share of them in the hotspot."""
     x, y = np.minimum(_partly(rng, count, hot), 1 - SIDE)
     ids = np.arange(first_id, first_id + count)

@@ -56,7 +56,8 @@ def measure(
 def _pairs(engine: Any, within_us: int, radius: float) -> int:
     """How many pairs there are; their columns are computed, as by the other contenders."""
     sides = [
-        f"(SELECT id AS {s}_id, at AS {s}_at, x AS {s}_x, y AS {s}_y, ST_Point(x, y) AS {s} FROM {s})"
+        f"(SELECT id AS {s}_id, at AS {s}_at, x AS {s}_x, y AS {s}_y, ST_Point(x, y) AS {s} "
+        f"FROM {s})"
         for s in ("l", "r")
     ]
     found = engine.sql(
