@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from skewless.operators.keyed.process import Agg, Count, SelfJoin
     from skewless.operators.keyed.windows import SessionWindow
     from skewless.operators.map.call import map
+    from skewless.operators.subscribe.call import subscribe
     from skewless.planning.auto import Auto
     from skewless.planning.contrand import ContRand
     from skewless.planning.fastjoin import FastJoin
@@ -73,6 +74,7 @@ __all__ = [
     "keyed",
     "map",
     "session",
+    "subscribe",
 ]
 
 # Loaded on first use: `skewless doctor` must come up on a machine where Spark cannot.
@@ -109,6 +111,7 @@ _HOMES = {
     "keyed": "skewless.operators.keyed.call",
     "map": "skewless.operators.map.call",
     "session": "skewless.runtime.session",
+    "subscribe": "skewless.operators.subscribe.call",
 }
 
 

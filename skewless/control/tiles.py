@@ -1,4 +1,4 @@
-"""The control loop of maps: what tasks report of points and subscriptions becomes the next tiles."""
+"""The control loop of maps: from what tasks report of points and subscriptions to new tiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -109,7 +109,9 @@ class TileLoop:
         record = MapRecord.empty(self.grid.side)
         if planner.map is not None and planner.map["subscriptions"]["side"] == self.grid.side:
             record = MapRecord.from_json(planner.map)
-        return self.turn(route, balance, loads, record, Arrived.of(reports, self.grid.side), started)
+        return self.turn(
+            route, balance, loads, record, Arrived.of(reports, self.grid.side), started
+        )
 
     def turn(
         self,

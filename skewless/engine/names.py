@@ -16,6 +16,8 @@ def operator_name(fingerprint: Mapping[str, Any]) -> str:
     'join by overlap of a and b'
     >>> operator_name({"operator": "keyed", "process": "count", "by": ["word"]})
     'keyed count by word'
+    >>> operator_name({"operator": "subscribe", "shape": "circle"})
+    'subscribe to circles'
     """
     name = str(fingerprint.get("operator", "operator"))
     if "process" in fingerprint:
@@ -26,6 +28,8 @@ def operator_name(fingerprint: Mapping[str, Any]) -> str:
             name += " on " + ", ".join(a if a == b else f"{a} = {b}" for a, b in pairs)
         match = fingerprint.get("match")
         return name if match is None else f"{name} by {_set_condition(match)}"
+    if "shape" in fingerprint:
+        return f"{name} to {fingerprint['shape']}s"
     keys = fingerprint.get("by", fingerprint.get("costKey", ()))
     return f"{name} by {', '.join(keys)}" if keys else name
 

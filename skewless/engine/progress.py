@@ -8,7 +8,7 @@ from skewless.control.memory import Planner
 from skewless.engine.dropped import SAMPLES
 from skewless.engine.moments import shown_time
 from skewless.load.report import Report
-from skewless.planning.policy import RoutingPolicy
+from skewless.planning.policy import Policy
 from skewless.state.commit import OperatorState
 
 
@@ -20,7 +20,7 @@ def dropped_samples(reports: Sequence[Report]) -> list[dict[str, Any]]:
 
 def account(
     operator: str,
-    policy: RoutingPolicy,
+    policy: Policy[Any, Any],
     state: OperatorState,
     reports: Sequence[Report],
     counts: dict[str, Any],

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from numba import njit
 
 from skewless.kernels.ordering import HashArray, IndexArray
+from skewless.kernels.rectangles import frozen
 
 Reals = npt.NDArray[np.float64]
 _PARTS = 16
@@ -74,6 +75,7 @@ def stretches(
     left, right = parts.columns(edges[0]), parts.columns(edges[2])
     top, bottom = parts.rows(edges[1]), parts.rows(edges[3])
     ends = (left, top, right, bottom)
+    hashes, owned = frozen(hashes), frozen(owned)
     none = np.zeros((3, 0), np.int64)
     found = np.zeros((3, _walk(hashes, ends, parts.side, parts.shift, owned, none)), np.int64)
     _walk(hashes, ends, parts.side, parts.shift, owned, found)

@@ -10,6 +10,7 @@ and in each of them a part of the candidates that does not depend on their numbe
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,8 +114,8 @@ class Search:
 
     def __init__(self, index: RectangleIndex, x: Reals, y: Reals, alive: Mask | None) -> None:
         self._index = index
-        self._x, self._y = x, y
-        self._alive = np.zeros(0, np.bool_) if alive is None else alive
+        self._x, self._y = frozen(x), frozen(y)
+        self._alive = frozen(np.zeros(0, np.bool_) if alive is None else alive)
         self.compared = np.zeros(len(x), np.int64)  # rectangles looked at, for every point
 
     def portions(self, at_most: int) -> Iterator[Found]:
@@ -124,6 +125,7 @@ class Search:
             return
         columns, rows = index.extent.columns(self._x), index.extent.rows(self._y)
         order = self._order(columns, rows)
+        edges = tuple(frozen(e) for e in (boxes.x_min, boxes.y_min, boxes.x_max, boxes.y_max))
         position, cursors = np.zeros(4, np.int64), index.groups[:, [2, 2]].copy()
         points, found = np.empty(at_most, np.int64), np.empty(at_most, np.int64)
         while position[0] < len(order):
@@ -135,8 +137,8 @@ class Search:
                 rows,
                 index.groups,
                 cursors,
-                index.keys,
-                (boxes.x_min, boxes.y_min, boxes.x_max, boxes.y_max),
+                frozen(index.keys),
+                edges,
                 self._alive,
                 position,
                 points,
@@ -237,6 +239,13 @@ def _search(  # type: ignore[no-untyped-def]
         position[1] = 0
     position[0] = len(order)
     return filled
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A read-only view, as mapped arrays are: so that numba compiles a function once, not twice."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _bit_length(numbers: IndexArray) -> IndexArray:

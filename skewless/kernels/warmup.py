@@ -60,23 +60,14 @@ def compile_sets() -> None:
 
 @cache
 def compile_rectangles() -> None:
-    """What only subscriptions need, on rectangles in memory and on mapped ones."""
+    """What only subscriptions need."""
     extent = Extent(0.0, 0.0, 1.0, 1.0)
-    edge = np.full(2, 0.5)
-    mapped = edge.copy()
-    mapped.flags.writeable = False
-    keys = extent.keys(Boxes(edge, edge, edge, edge))
-    stored = keys.copy()
-    stored.flags.writeable = False
-    for some in (keys, stored):
-        for edges in (edge, mapped):
-            index = RectangleIndex(extent, some, Boxes(edges, edges, edges, edges))
-            for points in (edge, mapped):
-                for alive in (None, np.ones(2, np.bool_)):
-                    list(index.around(points, points, alive).portions(4))
+    edge = np.full(1, 0.5)
+    boxes = Boxes(edge, edge, edge, edge)
+    keys = extent.keys(boxes)
+    list(RectangleIndex(extent, keys, boxes).around(edge, edge).portions(4))
     parts = Parts(2, (0.0, 0.0, 1.0, 1.0), 62)
-    for hashes in (keys, stored):
-        stretches(hashes, parts, (edge, edge, edge, edge), np.ones(4, np.bool_))
+    stretches(keys, parts, (edge, edge, edge, edge), np.ones(4, np.bool_))
 
 
 @cache

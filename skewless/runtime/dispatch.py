@@ -27,9 +27,11 @@ from skewless.engine.columns import (
 from skewless.engine.leftovers import left_behind
 from skewless.errors import SkewlessError
 from skewless.routing.route import Route
+from skewless.routing.tiles import TileRoute
 from skewless.runtime import routing
 from skewless.runtime.failures import TaskFailure, framed
 from skewless.runtime.retirement import retire
+from skewless.runtime.tiles import tile_visits
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,9 @@ def run_tasks(
         # Only the rows themselves say what they cost: the input partitions name their instances.
         arrow_udf: Any = F.arrow_udf  # its stubs know no function whose kind is told by annotations
         routed, instance = batch, arrow_udf(_Assigner(assign).instances, T.IntegerType())(HASH)
+    elif isinstance(route, TileRoute):
+        routed, named = tile_visits(batch, route, spread_columns)
+        instance = F.expr(named)
     elif POSTINGS in batch.columns:
         routed, named = routing.set_visits(batch, route)
         instance = F.expr(named)

@@ -104,6 +104,17 @@ def read_input(argument: str, frame: Any) -> Input:
         raise bad_argument(
             argument, "a static DataFrame", "a streaming DataFrame (spark.readStream)"
         )
+    return _read(argument, frame)
+
+
+def read_table(argument: str, frame: Any) -> Input:
+    """Checks that an argument is a DataFrame that does not stream, with columns to be carried."""
+    if not hasattr(frame, "isStreaming") or not hasattr(frame, "sparkSession"):
+        raise bad_argument(argument, type(frame).__name__, "a DataFrame, streaming or not")
+    return _read(argument, frame)
+
+
+def _read(argument: str, frame: Any) -> Input:
     found = Input(argument, frame.schema, is_case_sensitive(frame.sparkSession), _watermarks(frame))
     repeated = found.first_repeated(found.names)
     if repeated is not None:

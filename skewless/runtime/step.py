@@ -24,7 +24,7 @@ from skewless.runtime.failures import (
 from skewless.runtime.garbage import GarbageCollection
 from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import Sink
-from skewless.runtime.topology import Node, Source, Topology
+from skewless.runtime.topology import Node, Source, Table, Topology
 from skewless.runtime.types import has_fixed_width
 
 _LOG = logging.getLogger("skewless")
@@ -214,16 +214,7 @@ class _Flow:
 
     def _tasks(self, node: Node, number: int, plan_is_ours: bool) -> DataFrame:
         part = self.attempt.parts[number]
-        # A union of several children numbers the partitions anew.
-        alone = len(node.children) == 1
-        rows = node.rows(
-            *(
-                self.topology.input(self.batch, child)
-                if isinstance(child, Source)
-                else self.result(child, plan_is_ours=alone)
-                for child in node.children
-            )
-        )
+        rows = node.rows(*(self._input(child, node) for child in node.children))
         return run_tasks(
             rows,
             part.task,
@@ -235,6 +226,15 @@ class _Flow:
             plan_is_ours=plan_is_ours,
             replicates=node.replicates,
         )
+
+    def _input(self, child: Source | Node | Table, node: Node) -> DataFrame | None:
+        """What a child gives in this batch; None: a table was read in an earlier one."""
+        if isinstance(child, Table):
+            return child.frame if self.attempt.batch == 0 else None
+        if isinstance(child, Source):
+            return self.topology.input(self.batch, child)
+        # A union of several children numbers the partitions anew.
+        return self.result(child, plan_is_ours=len(node.children) == 1)
 
 
 def _consume(frame: DataFrame) -> None:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,7 +14,7 @@ from skewless.errors import PerBatchWarning, bad_argument
 from skewless.planning.policy import Policy
 from skewless.runtime.advice import no_such_member
 from skewless.runtime.perbatch import across_rows, sample
-from skewless.runtime.topology import Node, Source, Transform, only
+from skewless.runtime.topology import Node, Source, Table, Transform, only
 from skewless.runtime.writer import StreamWriter
 
 
@@ -140,7 +140,7 @@ def _shown(instances: int | list[int]) -> str:
 class Feed(TypedDict):
     """How rows come to a node: what `Node` takes as `children` and `rows`."""
 
-    children: tuple[Source | Node, ...]
+    children: tuple[Source | Node | Table, ...]
     rows: Callable[..., DataFrame]
 
 
@@ -154,6 +154,40 @@ def fed_by(*given: DataFrame | Stream, rows: Callable[..., DataFrame]) -> Feed:
         nodes = tuple(one.node if isinstance(one, Stream) else Source(one) for one in given)
         return {"children": nodes, "rows": rows}
     return {"children": (Source(rows(*given)),), "rows": only}
+
+
+def fed_with_table(given: DataFrame | Stream, table: DataFrame, rows: "RowsWithTable") -> Feed:
+    """The children of a node that reads a stream and, in its first batch, a table."""
+    if isinstance(given, Stream):
+        return {"children": (given.node, Table(table)), "rows": _Unformed(rows)}
+    return {"children": (Source(rows.points(given)), Table(table)), "rows": _Formed(rows)}
+
+
+class RowsWithTable(Protocol):
+    """Brings a stream and a table into one frame of an operator's columns."""
+
+    def points(self, frame: DataFrame) -> DataFrame: ...
+    def joined(self, points: DataFrame, queries: DataFrame) -> DataFrame: ...
+
+
+@dataclass(frozen=True)
+class _Formed:
+    """The rows of a stream are in form from the start; a table comes in one batch only."""
+
+    rows: RowsWithTable
+
+    def __call__(self, stream: DataFrame, table: DataFrame | None) -> DataFrame:
+        return stream if table is None else self.rows.joined(stream, table)
+
+
+@dataclass(frozen=True)
+class _Unformed:
+    """The same behind an operator, whose rows are there in every batch only."""
+
+    rows: RowsWithTable
+
+    def __call__(self, stream: DataFrame, table: DataFrame | None) -> DataFrame:
+        return _Formed(self.rows)(self.rows.points(stream), table)
 
 
 def timing_of(given: DataFrame | Stream) -> Node | None:

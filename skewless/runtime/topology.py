@@ -24,11 +24,18 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A DataFrame that does not stream; an operator reads it in the first batch of a query."""
+
+    frame: DataFrame
+
+
+@dataclass(frozen=True)
 class Node:
     """An operator, what it reads, and ordinary code on its result."""
 
     operator: Operator
-    children: tuple["Source | Node", ...]
+    children: tuple["Source | Node | Table", ...]
     rows: Callable[..., DataFrame]  # the children's rows as one frame of the operator's columns
     schema: T.StructType  # of what its tasks give
     transforms: tuple[Transform, ...] = ()
@@ -40,7 +47,8 @@ class Node:
     inputs: Mapping[str, T.StructType] = field(default_factory=dict)
     # The same node with all columns of its input on their way, where it leaves out some.
     whole: "Callable[[], Node] | None" = None
-    # Whether event time goes through unchanged: a map neither delays rows nor waits for any.
+    # Whether event time of the first child goes through unchanged: a map neither delays rows nor
+    # waits for any.
     keeps_time: bool = False
 
     @property
@@ -83,7 +91,7 @@ class Node:
         """The upstream operator whose watermark the output inherits; None: its rows tell."""
         if not self.keeps_time:
             return self
-        (child,) = self.children
+        child = self.children[0]
         return child.timing if isinstance(child, Node) else None
 
 
@@ -148,7 +156,7 @@ class Topology:
             for node in self.nodes
         )
 
-    def _timing(self, child: "Source | Node") -> int:
+    def _timing(self, child: "Source | Node | Table") -> int:
         timing = child.timing if isinstance(child, Node) else None
         assert timing is not None, "a source tells its progress by its rows"
         return self.number(timing)

@@ -37,6 +37,9 @@ _OTHER_KEYS: tuple[type[T.DataType], ...] = (
 )
 
 
+DOUBLE = T.DoubleType()
+
+
 def is_event_time(kind: T.DataType) -> bool:
     return isinstance(kind, T.TimestampType | T.TimestampNTZType)
 
@@ -245,3 +248,7 @@ def is_hashable(kind: T.DataType) -> bool:
 def is_number(kind: T.DataType) -> bool:
     """Whether values of a column can be added up."""
     return isinstance(kind, T.NumericType)
+
+
+def is_text_or_binary(kind: T.DataType) -> bool:
+    return isinstance(kind, T.StringType | T.BinaryType)

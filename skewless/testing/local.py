@@ -35,7 +35,6 @@ from skewless.operators.join.match import Match, columns_of, condition_of
 from skewless.operators.join.operator import JoinOperator
 from skewless.operators.join.postings import SETS
 from skewless.planning.hash import Hash
-from skewless.planning.policy import RoutingPolicy
 from skewless.routing.postings import row_visits
 from skewless.routing.route import Route, Visits
 from skewless.shedding.policy import Shed, Shedding
@@ -70,7 +69,7 @@ class LocalQuery(ABC, Generic[Input]):
 
     directory: str
     _: KW_ONLY
-    policy: RoutingPolicy = field(default_factory=lambda: Hash(2))
+    policy: Any = field(default_factory=lambda: Hash(2))
     hash_keys: HashFunction = spread_hash
     limits: Limits = field(default_factory=Limits)
     drop_bad_rows: bool = False

@@ -11,7 +11,7 @@ from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
 from skewless.kernels.conditions import SetCondition
 from skewless.operators.balance import routing_policy
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
-from skewless.operators.join.layout import Layout, OutputColumn, assign_slots
+from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.match import (
     InnerProduct,
     Match,
@@ -27,6 +27,7 @@ from skewless.operators.lateness import (
     own_watermark,
     warn_of_late_rows,
 )
+from skewless.operators.slots import assign_slots
 from skewless.planning.policy import Policy
 from skewless.runtime import types
 from skewless.runtime.dispatch import JoinRows, KeyColumn, SetKind, SetRows, SideColumns

@@ -209,6 +209,8 @@ class Intake:
             self._late[QUERIES] += self._dropped.take(QUERIES, shown, home & late, reason)
             wanted = wanted & ~late
         at = np.flatnonzero(wanted)
+        if not len(at):
+            return None
         until_us = times[at]
         from_us = self._window.starts(until_us)
         columns = rows.select(list(self._layout.stored_queries)).take(pa.array(at))

@@ -8,7 +8,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.engine.chunks import Chunks, Limits
-from skewless.engine.columns import ACTION, CONTROL_CODE, INSTANCE, LEFT_CODE, SIDE, TIME, X, Y
+from skewless.engine.columns import (
+    CONTROL_CODE,
+    IDENTITY,
+    INSTANCE,
+    LEFT_CODE,
+    SIDE,
+    TIME,
+    X,
+    Y,
+)
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather
 from skewless.engine.ledger import Ledger, live
@@ -20,19 +29,22 @@ from skewless.kernels.points import Parts, stretches
 from skewless.kernels.runs import SortedRun, concatenate, sort_run
 from skewless.kernels.runs import merged as merged_runs
 from skewless.kernels.warmup import compile_rectangles
-from skewless.kernels.widths import bytes_at, varying_columns
+from skewless.kernels.widths import bytes_at
 from skewless.load.corners import CornerCounts
 from skewless.operators.subscribe.arrivals import Asked, Changes, Intake, Points
 from skewless.operators.subscribe.layout import POINTS, QUERIES, Layout
 from skewless.operators.subscribe.liveness import Liveness
-from skewless.operators.subscribe.subscriptions import CellRanges, Mask, Subscriptions, merged
+from skewless.operators.subscribe.subscriptions import (
+    CellRanges,
+    Mask,
+    Subscriptions,
+    ended_rows,
+    merged,
+)
 from skewless.operators.subscribe.window import PastWindow
 from skewless.routing.tiles import TileRoute
 from skewless.state.compaction import Merge, choose_merges
 from skewless.state.segment import open_segment
-
-# Bytes of a row of which only mean sizes are known, for a first guess.
-_LEAST_WIDTH = 64
 
 
 @dataclass(frozen=True)
@@ -99,11 +111,13 @@ class _Execution:
             assert instance is not None, "every row names the instance where its task does not"
             if SIDE not in rows.schema.names:
                 holding = self._held(instance) if holding is None else holding
-                yield from self._match(instance, self._intake.points(rows), holding)
+                points = self._intake.points(rows)
+                yield from self._match(points, holding)
+                yield from self._keep(instance, points, None)
                 self._dropped.flush(instance)
                 continue
-            points, queries = _by_side(rows)
-            waiting += [points] if points.num_rows else []
+            present, queries = _by_side(rows)
+            waiting += [present] if present.num_rows else []
             asking += [queries] if queries.num_rows else []
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._all(instance, waiting, asking)
@@ -127,9 +141,8 @@ class _Execution:
         asked = None if changes is None else changes.asked
         for rows in waiting:
             points = self._intake.points(rows)
-            yield from self._match(instance, points, holding)
-            if asked is not None:
-                yield from self._answer(asked, points)
+            yield from self._match(points, holding)
+            yield from self._keep(instance, points, asked)
             self._dropped.flush(instance)
         if asked is not None:
             yield from self._recall(instance, asked)
@@ -169,7 +182,7 @@ class _Execution:
     ) -> Mask | None:
         """Which stored subscriptions hold beside those that this batch replaces or ends."""
         ids = changes.rows.column(self._layout.id)
-        identities = changes.rows.column("n").to_numpy()
+        identities = changes.rows.column(IDENTITY).to_numpy()
         gone, _ = held.known_as(identities, ids, self._layout.id)
         if alive is not None:
             gone = gone[alive[gone]]
@@ -184,10 +197,7 @@ class _Execution:
         return left
 
     def _match(
-        self,
-        instance: int,
-        points: Points,
-        holding: Sequence[tuple[Subscriptions, Mask | None]],
+        self, points: Points, holding: Sequence[tuple[Subscriptions, Mask | None]]
     ) -> Iterator[pa.RecordBatch]:
         """The subscriptions around each of the points."""
         if not len(points):
@@ -206,26 +216,20 @@ class _Execution:
             self._compared += np.bincount(
                 points.cells, search.compared, len(self._compared)
             ).astype(np.int64)
-        if self._task.window is not None:
-            self._ledger.store(instance, POINTS, self._past(points))
+
+    def _keep(self, instance: int, points: Points, asked: Asked | None) -> Iterator[pa.RecordBatch]:
+        """Stores points for those who will ask for past ones, and gives them to those who do."""
+        window = self._task.window
+        if window is None or not len(points):
+            return
+        past = self._past(points)
+        if asked is not None:
+            yield from self._inside(asked, past, np.ones(self._grid.count, np.bool_))
+        keep_from = window.keep_from_us(self._task.watermark_us)
+        self._ledger.store(instance, POINTS, live(past, keep_from))
 
     def _past(self, points: Points) -> SortedRun:
-        """Points as they are kept, but for those that nobody can ask for any more."""
-        window, times = self._task.window, points.times
-        assert window is not None and times is not None, "past points are asked for"
-        hashes = self._parts.hashes(points.x, points.y)
-        rows = points.rows.select(list(self._layout.stored_points))
-        keep_from = window.keep_from_us(self._task.watermark_us)
-        chosen = None if keep_from is None else np.flatnonzero(times >= keep_from)
-        return sort_run(hashes, times, rows, (), chosen, hash_is_key=True)
-
-    def _answer(self, asked: Asked, points: Points) -> Iterator[pa.RecordBatch]:
-        """What points of this batch give to those who ask for past ones."""
-        whole = self._past_of_batch(points)
-        everywhere = np.ones(self._grid.count, np.bool_)
-        yield from self._inside(asked, whole, everywhere)
-
-    def _past_of_batch(self, points: Points) -> SortedRun:
+        """Points as they are kept, in the order of the map."""
         assert points.times is not None, "past points are asked for"
         hashes = self._parts.hashes(points.x, points.y)
         rows = points.rows.select(list(self._layout.stored_points))
@@ -277,10 +281,7 @@ class _Execution:
         for begin, end in cuts(upto, limit):
             index = {POINTS: pa.array(point[begin:end]), QUERIES: pa.array(query[begin:end])}
             batch = pa.RecordBatch.from_arrays(
-                [
-                    sides[c.side].column(c.column).take(index[c.side])
-                    for c in self._layout.output
-                ],
+                [sides[c.side].column(c.column).take(index[c.side]) for c in self._layout.output],
                 names=[c.name for c in self._layout.output],
             )
             yield from self._chunks.add(batch)
@@ -314,8 +315,8 @@ class _Execution:
             held, alive = self._liveness.opened(segment)
             if alive is not None:
                 # What ends a subscription is needed as long as an older segment may have it.
-                ends = held.rows.column(ACTION).to_numpy() != 0
-                needed = ends & (oldest is not None) & (held.run.times > (oldest or 0))
+                needed = ended_rows(held.rows)
+                needed &= oldest is not None and held.run.times > oldest
                 held = held.kept(alive | needed)
             parts.append(held)
         result = merged(self._grid, parts)

@@ -5,7 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.operators.join.layout import Layout, assign_slots
+from skewless.operators.join.layout import Layout
+from skewless.operators.slots import assign_slots
 
 TYPES = st.lists(st.sampled_from(["bigint", "string", "double", "array<int>"]), max_size=12)
 
