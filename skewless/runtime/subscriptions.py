@@ -15,7 +15,6 @@ from skewless.engine.columns import (
     BOX,
     IDENTITY,
     LEFT_CODE,
-    ORDER,
     REMOVE,
     RIGHT_CODE,
     SIDE,
@@ -100,7 +99,6 @@ class SubscriptionRows:
         if self.changes:
             columns.append(F.xxhash64(quoted(of.id)).alias(IDENTITY))
             columns.append(self._action().cast(T.ByteType()).alias(ACTION))
-            columns.append(F.monotonically_increasing_id().alias(ORDER))
         if of.time is not None:
             columns.append(quoted(of.time).alias(TIME))
         for slot, name in of.slots.items():

@@ -16,6 +16,7 @@ from skewless.engine.columns import (
     IDENTITY,
     INSTANCE,
     LEFT_CODE,
+    ORDER,
     REPLICA,
     RIGHT_CODE,
     SIDE,
@@ -50,16 +51,18 @@ def tile_visits(
     if IDENTITY in batch.columns:
         # Where a subscription ends, its rectangle may be missing.
         anywhere = f"CAST({scaled(IDENTITY, route.instances)} AS INT)"
-        asked = asked.selectExpr("*", f"coalesce({home}, {anywhere}) AS {_HOME}")
+        # Of several rows with the same id in a batch the last one counts.
+        order = f"monotonically_increasing_id() AS {ORDER}"
+        asked = asked.selectExpr("*", f"coalesce({home}, {anywhere}) AS {_HOME}", order)
         reached = f"CAST(sequence(0, {route.instances - 1}) AS ARRAY<INT>)"
     else:
         asked = asked.selectExpr("*", f"coalesce({home}, 0) AS {_HOME}", *sql.bands(*BOX))
         reached = f"array_union(array({_HOME}), coalesce({sql.reached()}, array()))"
     asked = asked.selectExpr("*", f"explode({reached}) AS {INSTANCE}")
     marked = f"CAST({SIDE} + IF({INSTANCE} = {_HOME}, 0, {REPLICA}) AS TINYINT) AS {SIDE}"
-    others = [c for c in batch.columns if c != SIDE]
+    others = [c for c in asked.columns if c in (*batch.columns, ORDER) and c != SIDE]
     told = asked.selectExpr(marked, *others, INSTANCE)
-    return points.select(told.columns).union(told), INSTANCE
+    return told.unionByName(points, allowMissingColumns=True), INSTANCE
 
 
 def column_of(grid: CellGrid, x: str) -> str:
@@ -74,8 +77,9 @@ def row_of(grid: CellGrid, y: str) -> str:
 
 def _place(grid: CellGrid, value: str, least: float, scale: float) -> str:
     # The same operations on the same doubles as in numpy, so the same cells.
-    place = f"floor(({value} - {least!r}D) * {scale!r}D)"
-    return f"CAST(least(greatest({place}, 0L), {grid.side - 1}L) AS INT)"
+    place = f"({value} - {least!r}D) * {scale!r}D"
+    # Cut off before it is rounded: Spark refuses to round infinity. NaN is more than any number.
+    return f"CAST(floor(least(greatest({place}, 0D), {grid.side - 0.5}D)) AS INT)"
 
 
 @dataclass(frozen=True)

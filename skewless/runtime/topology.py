@@ -72,7 +72,9 @@ class Node:
         if hasattr(self.operator, "in_mode"):
             return replace(self, operator=self.operator.in_mode(mode))
         passed = self._passed_on
-        return self if passed is None else replace(self, children=(passed.in_mode(mode),))
+        if passed is None:
+            return self
+        return replace(self, children=(passed.in_mode(mode), *self.children[1:]))
 
     @property
     def appends(self) -> bool:
