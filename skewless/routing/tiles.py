@@ -39,6 +39,11 @@ class Tile:
         return self.right - self.left
 
     @property
+    def ends(self) -> tuple[int, int, int, int]:
+        """top, left, bottom, right."""
+        return self.top, self.left, self.bottom, self.right
+
+    @property
     def area(self) -> int:
         """The number of its cells."""
         return self.rows * self.columns

@@ -9,11 +9,12 @@ from skewless.planning.auto import AIM, ALARM, Auto
 from skewless.planning.decision import Decision, Limits, Memory
 from skewless.planning.partitions.hotkeys import PATIENCE
 from skewless.planning.snapshot import Loads
+from skewless.planning.tiles.handovers import FOLD
 from skewless.planning.tiles.measure import MeasuredTime, by_instance, instance_loads
 from skewless.planning.tiles.merging import merged
 from skewless.planning.tiles.plan import planned, stay
 from skewless.planning.tiles.policy import CELLS, TilePolicy, check_cells
-from skewless.planning.tiles.search import FOLD, reachable, relieved
+from skewless.planning.tiles.search import reachable, relieved
 from skewless.planning.tiles.snapshot import TileSnapshot
 from skewless.routing.tiles import Tile, TileRoute
 

@@ -21,7 +21,7 @@ class MeasuredTime:
     """What the tasks measured."""
 
     def of_tiles(self, snapshot: TileSnapshot, tiles: tuple[Tile, ...]) -> Loads:
-        ends = np.array([(t.top, t.left, t.bottom, t.right) for t in tiles], np.int64)
+        ends = np.array([tile.ends for tile in tiles], np.int64)
         return snapshot.work.within(*ends.T)
 
 

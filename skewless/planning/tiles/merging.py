@@ -1,9 +1,15 @@
-"""Tiles of the same instances that form a rectangle become one tile."""
+"""Fewer tiles: those of the same instances that form a rectangle become one."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
+from skewless.load.areas import AreaSums
 from skewless.routing.tiles import Tile
+
+# A tile with less than this share of the level has next to no load.
+_SMALL = 0.05
 
 
 def merged(tiles: Iterable[Tile]) -> tuple[Tile, ...]:
@@ -41,3 +47,38 @@ def _joined(tile: Tile, found: dict[tuple[int, int], Tile]) -> Tile | None:
 def _together(one: Tile, other: Tile) -> bool:
     # The first member owns the tile, so a different order is a different owner.
     return one.members == other.members
+
+
+def tidied(
+    work: AreaSums, tiles: tuple[Tile, ...], instances: int, level: float, ceiling: float
+) -> tuple[Tile, ...]:
+    """Tiles with next to no load join a neighbour, if the two form a rectangle and the neighbour's
+    instance stays below the ceiling."""
+    work_of = {tile: float(work.within(*tile.ends)) for tile in tiles}
+    loads = np.zeros(instances)
+    for tile, load in work_of.items():
+        loads[list(tile.members)] += load / len(tile.members)
+    current = {(tile.top, tile.left): tile for tile in tiles}
+    for tile in sorted(tiles, key=lambda t: (work_of[t], t)):
+        load = work_of[tile]
+        if load > _SMALL * level:
+            break
+        for other in sorted(current.values()):
+            alone = len(other.members) == 1 and other.members != tile.members
+            if not alone or not _form_rectangle(tile, other):
+                continue
+            taker = other.members[0]
+            if loads[taker] + load <= ceiling:
+                loads[list(tile.members)] -= load / len(tile.members)
+                loads[taker] += load
+                current[tile.top, tile.left] = tile.given(other.members)
+                break
+    return merged(current.values())
+
+
+def _form_rectangle(one: Tile, other: Tile) -> bool:
+    beside = (one.top, one.bottom) == (other.top, other.bottom)
+    below = (one.left, one.right) == (other.left, other.right)
+    return (beside and (one.right == other.left or other.right == one.left)) or (
+        below and (one.bottom == other.top or other.bottom == one.top)
+    )

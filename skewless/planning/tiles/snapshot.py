@@ -59,9 +59,7 @@ class TileSnapshot:
 
     def counts(self, tiles: tuple[Tile, ...]) -> Counts:
         """N, Q and R of every tile."""
-        top, left, bottom, right = np.array(
-            [(t.top, t.left, t.bottom, t.right) for t in tiles], np.int64
-        ).T
+        top, left, bottom, right = np.array([tile.ends for tile in tiles], np.int64).T
         inside = (top, left, bottom - 1, right - 1)
         points, faded = (sums.within(top, left, bottom, right) for sums in self._points)
         return Counts(

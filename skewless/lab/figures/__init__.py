@@ -1,0 +1,1 @@
+"""Drawings that several parts of the lab share."""
