@@ -32,7 +32,7 @@ from skewless.lab.bench.spatial_engines import (
     SUBSCRIBE,
     SWARM,
 )
-from skewless.lab.bench.spatial_scenes import Crowd, Fleets, Newcomers, Scene
+from skewless.lab.bench.spatial_scenes import Crowded, Fleets, Newcomers, Scene, Subscribed
 from skewless.lab.bench.spatial_table import render
 from skewless.lab.bench.table import duration
 from skewless.lab.bench.verdict import Target, judged
@@ -76,7 +76,7 @@ FULL: tuple[Part | Bare, ...] = (
         "subscriptions",
         "1 M subscriptions of 0.16 % side, points anywhere",
         # Small batches first: there the range join, which is slow, is compared with the others.
-        Crowd(Length(10, 5, slow=Length(3, 1)), 1_000_000, (2_000,) * 3 + (400_000,) * 7),
+        Subscribed(Length(10, 5, slow=Length(3, 1)), 1_000_000, (2_000,) * 3 + (400_000,) * 7),
         (SUBSCRIBE, STRTREE, CELLS, RANGE),
         repeats=3,
         targets=(
@@ -102,14 +102,7 @@ FULL: tuple[Part | Bare, ...] = (
     Part(
         "hotspot",
         "40 % of the points in 15 % of the map's side, 2 instances",
-        Crowd(
-            Length(20, 12),
-            1_000_000,
-            (100_000,) * 20,
-            hot=0.4,
-            hot_from=4,
-            awaiting=0.2,
-        ),
+        Crowded(Length(20, 12), 1_000_000, (50_000,) * 20, hot_from=4),
         (SWARM, STATIC, REPLICATED, AUTO),
         repeats=2,
         targets=(
@@ -129,7 +122,7 @@ FULL: tuple[Part | Bare, ...] = (
     Part(
         "fixed",
         "20 points per batch, 1 M subscriptions stored",
-        Crowd(Length(30, 10), 1_000_000, (20,) * 30),
+        Subscribed(Length(30, 10), 1_000_000, (20,) * 30),
         (SUBSCRIBE,),
         repeats=3,
         targets=(Target("seconds", "≤ 0.3 s per batch", 0.3, at_least=False),),
@@ -144,10 +137,9 @@ def _small(part: Part | Bare) -> Part | Bare:
         return replace(part, subscriptions=10_000, points=5_000, repeats=1)
     scene = part.scene
     length = Length(4, 2, slow=Length(2, 1))
-    if isinstance(scene, Crowd):
+    if isinstance(scene, Subscribed):
         points = (100, 100, *[min(4_000, max(scene.points))] * 2)
         scene = replace(scene, length=length, subscriptions=10_000, points=points)
-        scene = replace(scene, hot_from=min(scene.hot_from, 1))
     elif isinstance(scene, Newcomers):
         scene = replace(scene, length=length, stored=10_000, added=1_000)
     elif isinstance(scene, Fleets):

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
 from skewless.lab.bench.spatial_engines import STRTREE, tree_of
-from skewless.lab.bench.spatial_scenes import BOUNDS, SEED, scattered, squares
+from skewless.lab.bench.spatial_scenes import BOUNDS, SEED, SIDE, query_table
+from skewless.lab.workloads.hotspots import around
 
 INDEX = "index"
 # Pairs at a time, as in a task.
@@ -22,8 +23,8 @@ Search = Callable[[], int]
 def searches(subscriptions: int, points: int) -> dict[str, Search]:
     """Both contenders with the same points and the same subscriptions, built already."""
     rng = np.random.default_rng(SEED)
-    queries, table = squares(rng, subscriptions), scattered(rng, points)
-    x, y = table["x"].to_numpy(), table["y"].to_numpy()
+    queries = query_table(around(rng.random((subscriptions, 2)), SIDE))
+    x, y = rng.random((2, points))
     index = index_of(queries)
     tree, _ = tree_of(queries)
     return {INDEX: lambda: in_index(index, x, y), STRTREE: lambda: in_tree(tree, x, y)}

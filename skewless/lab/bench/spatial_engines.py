@@ -20,7 +20,7 @@ from skewless.lab.bench.spatial_scenes import (
     RADIUS,
     SIDE,
     SUBSCRIPTIONS,
-    quiet_points,
+    history,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _subscribe(spark: "SparkSession", replay: Replay, policy: str = "Auto", **op
 
 
 def _from_history(spark: "SparkSession", replay: Replay) -> Any:
-    return _subscribe(spark, replay, "StaticGrid", history=quiet_points())
+    return _subscribe(spark, replay, "StaticGrid", history=history())
 
 
 def _adding(spark: "SparkSession", replay: Replay) -> Any:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.lab.bench.workloads import Length, first
+from skewless.lab.workloads.hotspots import QUERY_SIDE as SIDE
+from skewless.lab.workloads.hotspots import Crowd, HotMap, around, hotspots
 from skewless.lab.workloads.streams import START_US, TIMESTAMP, write_stream
 
 SEED = 7
 BOUNDS = (0.0, 0.0, 1.0, 1.0)
-# The paper's subscriptions: squares with 0.16 % of the side of the map.
-SIDE = 0.0016
 # Of a join by distance: with 2 M rows of the other side in reach, six of them are near.
 RADIUS = 0.001
 POINTS = "point long, x double, y double"
@@ -29,24 +29,9 @@ FILES_PER_BATCH = 2
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Square:
-    """A part of the map."""
-
-    x: float
-    y: float
-    side: float
-
-    def drawn(self, rng: np.random.Generator, count: int) -> Floats:
-        """Places in it, all equally likely: x and y."""
-        corner = np.array([[self.x], [self.y]])
-        return corner + self.side * rng.random((2, count))
-
-
-MAP = Square(0.0, 0.0, 1.0)
-# The hotspot of the paper: 15 % of the side of the map. It is all in one half of any map that is
-# halved between two instances.
-HOTSPOT = Square(0.2, 0.2, 0.15)
+# A round of the paper, and when its hotspot comes.
+ROUND_S = 15.0
+QUIET_S, HOT_S = 0.0, 3_600.0
 
 
 @dataclass(frozen=True)
@@ -79,18 +64,11 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Crowd(Scene):
-    """Points for subscriptions that are there from the beginning.
-
-    From batch `hot_from` on the share `hot` of the points is in the hotspot. The share `awaiting`
-    of the subscriptions is there from the beginning.
-    """
+class Subscribed(Scene):
+    """Points for subscriptions that are there from the beginning, both anywhere on the map."""
 
     subscriptions: int
     points: tuple[int, ...]  # in every batch
-    hot: float = 0.0
-    hot_from: int = 0
-    awaiting: float = 0.0
 
     @property
     def rows(self) -> list[int]:
@@ -98,17 +76,49 @@ class Crowd(Scene):
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         rng = np.random.default_rng(SEED)
-        table = squares(rng, self.subscriptions, self.awaiting)
-        queries = write_stream(folder / "subscriptions", _split(table))
+        queries = write_stream(folder / "subscriptions", _split(self._queries(rng)))
         return write_stream(folder / "points", self._files(rng)), queries
 
     def _files(self, rng: np.random.Generator) -> Iterator[pa.Table]:
         for batch, (begin, count) in enumerate(zip(_begins(self.points), self.points, strict=True)):
-            hot = self.hot if batch >= self.hot_from else 0.0
-            yield from _split(scattered(rng, count, hot, begin))
+            yield from _split(point_table(self._places(rng, count, batch), begin))
+
+    def _queries(self, rng: np.random.Generator) -> pa.Table:
+        return query_table(around(rng.random((self.subscriptions, 2)), SIDE))
+
+    def _places(self, rng: np.random.Generator, count: int, batch: int) -> Floats:
+        return rng.random((count, 2))
 
     def begun(self, inputs: tuple[Path, Path], batches: int, folder: Path) -> tuple[Path, Path]:
         return first(inputs[0], batches * FILES_PER_BATCH, folder / "left"), inputs[1]
+
+
+@dataclass(frozen=True)
+class Crowded(Subscribed):
+    """People in cities; from batch `hot_from` on, a hotspot has a part of them.
+
+    Subscriptions are those of the time of the hotspot: who goes there has also subscribed there.
+    """
+
+    hot_from: int = 1
+
+    def _queries(self, rng: np.random.Generator) -> pa.Table:
+        return query_table(hot_map().rectangles(rng, self.subscriptions, at_s=HOT_S, side=SIDE))
+
+    def _places(self, rng: np.random.Generator, count: int, batch: int) -> Floats:
+        return hot_map().points(rng, count, HOT_S + ROUND_S * (batch - self.hot_from))
+
+
+def hot_map() -> HotMap:
+    """Cities, and the paper's hotspot as a step, with 40 % of the points."""
+    crowd = Crowd.cities(np.random.default_rng(SEED))
+    return HotMap(crowd, hotspots("step", start_s=HOT_S, length_s=3_600.0))
+
+
+def history(points: int = 100_000, rectangles: int = 100_000) -> tuple[Floats, Floats]:
+    """Points and rectangles as they were before there was a hotspot."""
+    rng, quiet = np.random.default_rng(SEED + 1), hot_map()
+    return quiet.points(rng, points, QUIET_S), quiet.rectangles(rng, rectangles, at_s=QUIET_S)
 
 
 @dataclass(frozen=True)
@@ -131,10 +141,11 @@ class Newcomers(Scene):
         rng = np.random.default_rng(SEED)
         counts = self._counts
         begins = zip(_begins(counts), counts, strict=True)
-        changes = (squares(rng, count, first_id=begin) for begin, count in begins)
+        changes = (query_table(around(rng.random((n, 2)), SIDE), begin) for begin, n in begins)
         added = (t.append_column("op", pa.repeat("add", t.num_rows)) for t in changes)
         queries = write_stream(folder / "subscriptions", added)
-        points = (scattered(rng, self.points, first_id=i * self.points) for i in range(len(counts)))
+        places = (rng.random((self.points, 2)) for _ in counts)
+        points = (point_table(p, n * self.points) for n, p in enumerate(places))
         return write_stream(folder / "points", points), queries
 
 
@@ -167,33 +178,19 @@ class Fleets(Scene):
         for begin, count in zip(_begins(self._counts), self._counts, strict=True):
             rows = np.arange(begin, begin + count)
             times = pa.array(START_US + (rows * (1e6 / self.rows_per_s)).astype(np.int64))
-            x, y = MAP.drawn(rng, count)
+            x, y = rng.random((2, count))
             yield pa.table({"id": rows, "ts": times.cast(TIMESTAMP), "x": x, "y": y})
 
 
-def scattered(
-    rng: np.random.Generator, count: int, hot: float = 0.0, first_id: int = 0
-) -> pa.Table:
-    """Points anywhere on the map, but this share of them in the hotspot."""
-    x, y = _partly(rng, count, hot)
-    return pa.table({"point": np.arange(first_id, first_id + count), "x": x, "y": y})
+def point_table(places: Floats, first_id: int = 0) -> pa.Table:
+    x, y = np.ascontiguousarray(places.T)
+    return pa.table({"point": np.arange(first_id, first_id + len(x)), "x": x, "y": y})
 
 
-def squares(rng: np.random.Generator, count: int, hot: float = 0.0, first_id: int = 0) -> pa.Table:
-    """Subscriptions anywhere on the map, but this share of them in the hotspot."""
-    x, y = np.minimum(_partly(rng, count, hot), 1 - SIDE)
-    ids = np.arange(first_id, first_id + count)
-    return pa.table({"id": ids, "x_min": x, "y_min": y, "x_max": x + SIDE, "y_max": y + SIDE})
-
-
-def quiet_points(count: int = 100_000) -> Floats:
-    """What was seen before there was a hotspot, as rows of x and y."""
-    return MAP.drawn(np.random.default_rng(SEED + 1), count).T
-
-
-def _partly(rng: np.random.Generator, count: int, hot: float) -> Floats:
-    is_hot = rng.random(count) < hot
-    return np.where(is_hot, HOTSPOT.drawn(rng, count), MAP.drawn(rng, count))
+def query_table(rectangles: Floats, first_id: int = 0) -> pa.Table:
+    x_min, y_min, x_max, y_max = np.ascontiguousarray(rectangles.T)
+    ids = np.arange(first_id, first_id + len(x_min))
+    return pa.table({"id": ids, "x_min": x_min, "y_min": y_min, "x_max": x_max, "y_max": y_max})
 
 
 def _split(table: pa.Table) -> Iterator[pa.Table]:
