@@ -126,17 +126,28 @@ def demo(
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Where results and the figure go.",
+            help="Where results and the figure or animation go.",
             show_default="a new temporary folder",
         ),
     ] = None,
-    instances: Annotated[int, typer.Option(min=1, help="Tasks that share each join.")] = 8,
+    instances: Annotated[int, typer.Option(min=1, help="Tasks that share each query.")] = 8,
     seed: Annotated[int, typer.Option(help="Same seed, same city.")] = 7,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live view.")] = False,
+    spatial: Annotated[
+        bool,
+        typer.Option(
+            "--spatial",
+            help="Instead, free drivers within 500 m of every order, and a map of areas that people "
+            "watch; leaves an animation.",
+        ),
+    ] = False,
     json_path: JsonFile = None,
 ) -> None:
     """Match orders with nearby drivers in a city: plain hashing and Skewless side by side, live."""
-    from skewless.lab.demo import run
+    if spatial:
+        from skewless.lab.demo.spatial import run
+    else:
+        from skewless.lab.demo import run
 
     run(seconds=seconds, out=out, instances=instances, seed=seed, json_path=json_path, plain=plain)
 

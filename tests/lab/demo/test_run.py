@@ -11,6 +11,7 @@ import pytest
 
 import skewless.examples.ride_hailing
 import skewless.lab.demo
+import skewless.lab.demo.play
 from skewless import SkewlessError
 
 from .records import record
@@ -79,8 +80,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeQuery]:
         return queries[-1]
 
     monkeypatch.setattr(skewless.examples.ride_hailing, "dispatch", dispatch)
-    monkeypatch.setattr(skewless.lab.demo, "FILE_PERIOD_S", 0.1)
-    monkeypatch.setattr(skewless.lab.demo, "POLL_S", 0.01)
+    monkeypatch.setattr(skewless.lab.demo.play, "FILE_PERIOD_S", 0.1)
+    monkeypatch.setattr(skewless.lab.demo.play, "POLL_S", 0.01)
     return queries
 
 
@@ -133,7 +134,7 @@ def test_a_failing_query_ends_the_run_with_its_error(
 def test_a_query_that_hangs_ends_the_run(
     tmp_path: Path, started: list[FakeQuery], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skewless.lab.demo, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(skewless.lab.demo.play, "PATIENCE_S", 0.1)
     monkeypatch.setattr(FakeQuery, "lastProgress", None)
     with pytest.raises(TimeoutError, match="was not done"):
         skewless.lab.demo.run(seconds=30, out=tmp_path, plain=True, spark=FakeSession())
