@@ -8,6 +8,7 @@ from skewless.errors import LateRowsWarning, PerBatchWarning, SkewlessError, Sta
 if TYPE_CHECKING:
     from skewless.operators.join.call import join
     from skewless.operators.join.match import InnerProduct, Overlap
+    from skewless.operators.join.near import Near, Nearest
     from skewless.operators.keyed.call import keyed
     from skewless.operators.keyed.process import Agg, Count, SelfJoin
     from skewless.operators.keyed.windows import SessionWindow
@@ -53,6 +54,8 @@ __all__ = [
     "MinMig",
     "MinTable",
     "Mixed",
+    "Near",
+    "Nearest",
     "Overlap",
     "PerBatchWarning",
     "Policy",
@@ -92,6 +95,8 @@ _HOMES = {
     "MinMig": "skewless.planning.minmig",
     "MinTable": "skewless.planning.mintable",
     "Mixed": "skewless.planning.mixed",
+    "Near": "skewless.operators.join.near",
+    "Nearest": "skewless.operators.join.near",
     "Overlap": "skewless.operators.join.match",
     "PKG": "skewless.planning.pkg",
     "Policy": "skewless.planning.policy",

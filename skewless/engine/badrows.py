@@ -20,6 +20,8 @@ _SHOWN = 200
 
 BAD_TIME = "its event time is null, or too far from 1970"
 BAD_WEIGHT = "its set has a weight that is NaN or infinite"
+BAD_POINT = "its coordinates are NaN, infinite, or too large for the radius"
+BAD_POSITION = "its longitude is not from -180 to 180, or its latitude not from -90 to 90"
 
 
 class BadRowError(SkewlessError):

@@ -11,7 +11,7 @@ from skewless.kernels.conditions import Condition
 from skewless.kernels.equijoin import Probe
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.pieces import ARRAY_BYTES, cuts, pieces
-from skewless.kernels.runs import concatenate
+from skewless.kernels.runs import SortedRun, concatenate
 from skewless.kernels.widths import bytes_at, bytes_between, varying_columns
 
 
@@ -84,7 +84,6 @@ class Chunks:
         self, found: Probe, keys: Sequence[str], condition: Condition, watch: Watch | None
     ) -> Iterator[tuple[IndexArray, IndexArray]]:
         """The pairs that fulfil a condition: a candidate is two numbers, whatever its rows are."""
-        limit = self._limits.chunk_bytes
         needles, stored = found.needles, found.stored
         for needle, other in found.pairs(keys, self._limits.chunk_rows):
             chosen = condition.qualifying(needles, stored, needle, other)
@@ -92,13 +91,19 @@ class Chunks:
                 watch.compared(needle, other)
                 watch.matched(needle[chosen], other[chosen])
             left, right = needles.rows_of(needle[chosen]), stored.rows_of(other[chosen])
-            if not len(left):
-                continue
-            upto = np.cumsum(
-                bytes_at(needles.rows.columns, left) + bytes_at(stored.rows.columns, right)
-            )
-            for begin, end in cuts(upto, limit):
-                yield left[begin:end], right[begin:end]
+            yield from self.cut(needles, stored, left, right)
+
+    def cut(
+        self, needles: SortedRun, stored: SortedRun, left: IndexArray, right: IndexArray
+    ) -> Iterator[tuple[IndexArray, IndexArray]]:
+        """Pairs of rows of two runs in portions that may exist at once."""
+        if not len(left):
+            return
+        upto = np.cumsum(
+            bytes_at(needles.rows.columns, left) + bytes_at(stored.rows.columns, right)
+        )
+        for begin, end in cuts(upto, self._limits.chunk_bytes):
+            yield left[begin:end], right[begin:end]
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if not batch.num_rows:

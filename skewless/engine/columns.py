@@ -3,9 +3,12 @@
 # Column names between dispatch and task. Short: they are part of every Arrow batch.
 SIDE, HASH, TIME = "s", "h", "t"
 # Only where rows are joined by sets: the hashes of a row's items, rising as signed numbers, each
-# with the item's weight and with the item itself where these are needed; and, on the way to the
-# instances only, the hashes under which the row is looked up.
+# with the item's weight and with the item itself where these are needed. Where they are joined by
+# distance: the hashes of a row's cells, each once. And, on the way to the instances only, the
+# hashes under which the row is looked up.
 ITEMS, POSTINGS = "e", "q"
+# Only where rows are joined by distance, and their coordinates are not doubles: these as doubles.
+POINT_X, POINT_Y = "x", "y"
 # Only in the state: a bitmap of a row's items.
 SIGNATURE = "g"
 # Only where points meet subscriptions: the place of a point, or the rectangle around what somebody
@@ -16,6 +19,8 @@ BOX = (X, Y, X_MAX, Y_MAX)
 IDENTITY, ACTION, ORDER = "n", "a", "o"
 # Values of the column of actions: what becomes of a subscription.
 ADD, REMOVE, SNAPSHOT, UNKNOWN = range(4)
+# Only in the state, where the nearest rows are chosen: the spread value, which settles ties.
+ROW_HASH = "r"
 # The fields of an item where it is more than its hash.
 ITEM_HASH, ITEM, WEIGHT = "h", "i", "w"
 # Only where a task cannot tell by its number which instance it is.

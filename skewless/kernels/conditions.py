@@ -1,14 +1,14 @@
 """What two rows must fulfil that an index has brought together."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.kernels.ordering import IndexArray
-from skewless.kernels.runs import SortedRun, equal_keys
+from skewless.kernels.ordering import HashArray, IndexArray
+from skewless.kernels.runs import SortedRun, equal_at_rows
 from skewless.kernels.sets import ItemSets, SetPairs
 
 Mask = npt.NDArray[np.bool_]
@@ -17,10 +17,18 @@ Mask = npt.NDArray[np.bool_]
 class Condition(Protocol):
     """Tells the pairs of a join from candidates: postings of equal hash, inside the bounds."""
 
+    def seen_from(self, side: str) -> Self:
+        """The same for needles of this side."""
+        ...
+
     def qualifying(
         self, needles: SortedRun, stored: SortedRun, needle: IndexArray, other: IndexArray
     ) -> Mask:
         """Which of these pairs of postings are pairs of the result; each is so at one posting."""
+        ...
+
+    def seeds(self, rows: pa.RecordBatch) -> HashArray:
+        """A deterministic hash of every needle by what it is compared by."""
         ...
 
 
@@ -64,6 +72,13 @@ class SetCondition:
         """How many common items a pair has at least, whatever their weights."""
         return 1 if self.weighted else int(self.at_least)
 
+    def seen_from(self, side: str) -> "SetCondition":
+        """Sets of both sides are in a column of one name."""
+        return self
+
+    def seeds(self, rows: pa.RecordBatch) -> HashArray:
+        return self.column.sets(rows).whole_hashes()
+
     def qualifying(
         self, needles: SortedRun, stored: SortedRun, needle: IndexArray, other: IndexArray
     ) -> Mask:
@@ -82,17 +97,11 @@ class SetCondition:
         if not self.hash_is_item:
             at = np.flatnonzero(found)
             if self.keys and len(at):
-                at = at[self._equal_keys(needles, stored, pairs.chosen(at))]
+                rows = pairs.left_rows[at], pairs.right_rows[at]
+                at = at[equal_at_rows(needles, stored, *rows, self.keys)]
             found = np.zeros(len(found), np.bool_)
             found[at] = self._proved(pairs.chosen(at))
         return found
-
-    def _equal_keys(self, needles: SortedRun, stored: SortedRun, pairs: SetPairs) -> Mask:
-        left, right = pa.array(pairs.left_rows), pa.array(pairs.right_rows)
-        return equal_keys(
-            [needles.rows.column(k).take(left) for k in self.keys],
-            [stored.rows.column(k).take(right) for k in self.keys],
-        )
 
     def _proved(self, pairs: SetPairs) -> Mask:
         """Hashes have said yes: whether the items do, too."""

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from skewless.kernels.intervals import Pairs, ranges_within
 from skewless.kernels.ordering import IndexArray
-from skewless.kernels.runs import SortedRun, equal_keys
+from skewless.kernels.runs import SortedRun, equal_at_rows
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Probe:
         while pairs.remaining:
             needle, stored = pairs.take(at_most)
             if self.compare_pairs:
-                same = _equal_at(self.needles, needle, self.stored, stored, keys)
+                same = equal_at_rows(self.needles, self.stored, needle, stored, keys)
                 needle, stored = needle[same], stored[same]
             yield needle, stored
 
@@ -57,19 +56,5 @@ def probe(
             first = np.ones(len(heads), np.bool_)
             first[1:] = needles.hashes[heads[1:]] != needles.hashes[heads[:-1]]
             heads = heads[first]
-            compare_pairs = not _equal_at(needles, heads, stored, start[heads], keys).all()
+            compare_pairs = not equal_at_rows(needles, stored, heads, start[heads], keys).all()
     return Probe(needles, stored, start, count, total, compare_pairs)
-
-
-def _equal_at(
-    left: SortedRun,
-    left_index: IndexArray,
-    right: SortedRun,
-    right_index: IndexArray,
-    keys: Sequence[str],
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    at_left, at_right = pa.array(left_index), pa.array(right_index)
-    return equal_keys(
-        [left.rows.column(k).take(at_left) for k in keys],
-        [right.rows.column(k).take(at_right) for k in keys],
-    )

@@ -137,6 +137,23 @@ def equal_keys(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> npt.NDArr
     return result.astype(np.bool_, copy=False)
 
 
+def equal_at_rows(
+    left: SortedRun,
+    right: SortedRun,
+    left_rows: IndexArray,
+    right_rows: IndexArray,
+    keys: Sequence[str],
+) -> npt.NDArray[np.bool_]:
+    """Whether pairs of rows, by their numbers in two runs, have equal keys."""
+    if not len(left_rows):
+        return np.zeros(0, np.bool_)
+    at_left, at_right = pa.array(left_rows), pa.array(right_rows)
+    return equal_keys(
+        [left.rows.column(k).take(at_left) for k in keys],
+        [right.rows.column(k).take(at_right) for k in keys],
+    )
+
+
 def _has_mixed_keys(hashes: HashArray, keys: Sequence[pa.Array]) -> bool:
     if len(hashes) < 2:
         return False

@@ -5,10 +5,12 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from skewless.kernels.distance import Globe, Plane
 from skewless.kernels.distinct import hash_values
 from skewless.kernels.groups import Groups
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.intervals import Pairs, cut_ranges, ranges_within, spread_of_ranges
+from skewless.kernels.nearest import NearestRows
 from skewless.kernels.ordering import order_by_hash_and_time
 from skewless.kernels.points import Parts, stretches
 from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
@@ -68,6 +70,16 @@ def compile_rectangles() -> None:
     list(RectangleIndex(extent, keys, boxes).around(edge, edge).portions(4))
     parts = Parts(2, (0.0, 0.0, 1.0, 1.0), 62)
     stretches(keys, parts, (edge, edge, edge, edge), np.ones(4, np.bool_))
+
+
+@cache
+def compile_near() -> None:
+    """On coordinates as Arrow has them, read-only."""
+    numbers, row = np.zeros(1), np.zeros(1, np.int64)
+    numbers.flags.writeable = False
+    for metric, count in ((Plane(1.0), 2), (Globe(1.0), 3)):
+        metric.within((numbers,) * count, row, (numbers,) * count, row)
+    NearestRows(1, 1).offer(row, np.zeros(1), row, np.zeros(1, np.uint64), 0, row)
 
 
 @cache

@@ -66,7 +66,15 @@ class Report:
     dropped_files: list[DroppedFile] = field(default_factory=list)  # or all of them
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "segments": [s.to_json() for s in self.segments]}
+        # Not `asdict` of the whole: it copies long lists of partitions number by number.
+        return {
+            **vars(self),
+            "segments": [s.to_json() for s in self.segments],
+            "partitions": vars(self.partitions),
+            "hot_keys": [vars(key) for key in self.hot_keys],
+            "dropped": [vars(row) for row in self.dropped],
+            "dropped_files": [asdict(file) for file in self.dropped_files],
+        }
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> "Report":

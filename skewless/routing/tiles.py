@@ -83,6 +83,20 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class Bands:
+    """A map of tiles in three short lists: edges are few, so columns and rows fall into few bands.
+
+    A column of cells is in a band of columns, a row in a band of rows, and two bands name a tile:
+    `tiles[row_band · width + column_band]`.
+    """
+
+    columns: tuple[int, ...]  # the band of every column
+    rows: tuple[int, ...]
+    tiles: tuple[int, ...]
+    width: int  # how many bands of columns there are
+
+
+@dataclass(frozen=True)
 class TileRoute(Route):
     """A point goes to its tile's instance, or to one of them. Contract: each cell has one tile.
 
@@ -133,6 +147,20 @@ class TileRoute(Route):
         flat: Numbers = numbers.ravel()
         flat.flags.writeable = False
         return flat
+
+    @cached_property
+    def bands(self) -> Bands:
+        """The same map by its bands."""
+        side = self.grid.side
+        lefts = sorted({tile.left for tile in self.tiles})
+        tops = sorted({tile.top for tile in self.tiles})
+        places = np.arange(side)
+        columns = np.searchsorted(lefts, places, side="right") - 1
+        rows = np.searchsorted(tops, places, side="right") - 1
+        tiles = self.tile_of_cell.reshape(side, side)[np.ix_(tops, lefts)].ravel()
+        return Bands(
+            tuple(columns.tolist()), tuple(rows.tolist()), tuple(tiles.tolist()), len(lefts)
+        )
 
     @property
     def instances(self) -> int:

@@ -17,6 +17,7 @@ from skewless.engine.columns import (
     ITEM,
     ITEM_HASH,
     ITEMS,
+    LEFT_CODE,
     POSTINGS,
     SIDE,
     TIME,
@@ -114,6 +115,14 @@ def quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
+class RowIndex(Protocol):
+    """Adds the hashes by which rows are found that have several of them."""
+
+    def added(self, frame: DataFrame, code: int) -> DataFrame:
+        """The rows of a side with their postings and spread value in columns of their own."""
+        ...
+
+
 @dataclass(frozen=True)
 class SetKind:
     """A column of sets: arrays of items, maps from item to weight, or arrays of (item, weight)."""
@@ -135,12 +144,13 @@ class SetRows:
     indexed_for: int  # how many common items a pair has at least
     hash_is_item: bool
 
-    def added(self, frame: DataFrame, sets: SetKind) -> DataFrame:
+    def added(self, frame: DataFrame, code: int) -> DataFrame:
         """The rows of a side with their items, postings and spread value in columns of their own.
 
         One column after the other: within one expression each would be computed wherever it is
         used.
         """
+        sets = self.left if code == LEFT_CODE else self.right
         told = frame.selectExpr("*", f"{self._items(sets)} AS {ITEMS}")
         hashes = ITEMS if self._is_plain(sets) else f"{ITEMS}.{ITEM_HASH}"
         count = f"size({ITEMS}) - {self.indexed_for - 1}"
@@ -186,16 +196,13 @@ class JoinRows:
     right: SideColumns
     slot_types: tuple[T.DataType, ...]
     with_hash: bool
-    sets: SetRows | None = None
+    index: RowIndex | None = None
 
     def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
-        sides = [
-            frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
-            for frame, columns in ((left, self.left), (right, self.right))
-        ]
-        if self.sets is not None:
-            kinds = (self.sets.left, self.sets.right)
-            sides = [self.sets.added(f, kind) for f, kind in zip(sides, kinds, strict=True)]
+        sides = []
+        for frame, columns in ((left, self.left), (right, self.right)):
+            side = frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
+            sides.append(side if self.index is None else self.index.added(side, columns.code))
         return sides[0].union(sides[1])
 
 

@@ -1,14 +1,12 @@
 """Tiles in Spark SQL: points to the instance of their cell, subscriptions to all that they reach.
 
-`skewless.routing.tiles` in SQL. A map of many cells is three short arrays: tiles have few different
-edges, so columns and rows fall into few bands, and a pair of bands names a tile.
+`skewless.routing.tiles` in SQL. A map of many cells is three short arrays: its bands.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
 
-import numpy as np
 from pyspark.sql import DataFrame
 
 from skewless.engine.columns import (
@@ -24,7 +22,7 @@ from skewless.engine.columns import (
     Y,
 )
 from skewless.routing.cells import CellGrid
-from skewless.routing.tiles import TileRoute
+from skewless.routing.tiles import Bands, TileRoute
 from skewless.runtime.constants import constants, scaled
 
 # Columns on the way: the home of a subscription, and the bands that it covers.
@@ -93,7 +91,7 @@ class _TileSql:
 
     def owner(self, x: str, y: str) -> str:
         """The owner of the tile at a place."""
-        owners = [self.route.tiles[tile].members[0] for tile in self._tiles]
+        owners = [self.route.tiles[tile].members[0] for tile in self._bands.tiles]
         return f"get({constants(owners)}, {self._at(x, y)})"
 
     def bands(self, x_min: str, y_min: str, x_max: str, y_max: str) -> list[str]:
@@ -105,8 +103,8 @@ class _TileSql:
 
     def reached(self) -> str:
         """The instances of all tiles between the bands; null where the bands are."""
-        width = len(self._column_starts)
-        members = [",".join(map(str, self.route.tiles[tile].members)) for tile in self._tiles]
+        width = self._bands.width
+        members = [",".join(map(str, self.route.tiles[tile].members)) for tile in self._bands.tiles]
         named = f"split('{';'.join(members)}', ';')"
         # An inverted rectangle reaches nothing.
         count = f"greatest({_RIGHT} - {_LEFT} + 1, 0)"
@@ -119,43 +117,21 @@ class _TileSql:
         """One of the instances of the tile, chosen by the row's spread value."""
         at = self._at(X, Y)
         tiles = self.route.tiles
-        begins = np.cumsum([0, *(len(tile.members) for tile in tiles)])
-        size = f"get({constants([len(tiles[tile].members) for tile in self._tiles])}, {at})"
-        begin = f"get({constants([int(begins[tile]) for tile in self._tiles])}, {at})"
+        begins = list(accumulate((len(tile.members) for tile in tiles), initial=0))
+        size = f"get({constants([len(tiles[tile].members) for tile in self._bands.tiles])}, {at})"
+        begin = f"get({constants([begins[tile] for tile in self._bands.tiles])}, {at})"
         members = constants([m for tile in tiles for m in tile.members])
         return f"get({members}, CAST({begin} + {scaled(spread, size)} AS INT))"
 
     def _at(self, x: str, y: str) -> str:
-        return f"{self._row_band(y)} * {len(self._column_starts)} + {self._column_band(x)}"
+        return f"{self._row_band(y)} * {self._bands.width} + {self._column_band(x)}"
 
     def _column_band(self, x: str) -> str:
-        return f"get({constants(self._bands(self._column_starts))}, {column_of(self._grid, x)})"
+        return f"get({constants(self._bands.columns)}, {column_of(self.route.grid, x)})"
 
     def _row_band(self, y: str) -> str:
-        return f"get({constants(self._bands(self._row_starts))}, {row_of(self._grid, y)})"
-
-    def _bands(self, starts: Sequence[int]) -> list[int]:
-        """The band of every column, or of every row."""
-        places = np.searchsorted(np.array(starts), np.arange(self._grid.side), side="right") - 1
-        bands: list[int] = places.tolist()
-        return bands
+        return f"get({constants(self._bands.rows)}, {row_of(self.route.grid, y)})"
 
     @property
-    def _grid(self) -> CellGrid:
-        return self.route.grid
-
-    @cached_property
-    def _column_starts(self) -> list[int]:
-        return sorted({tile.left for tile in self.route.tiles})
-
-    @cached_property
-    def _row_starts(self) -> list[int]:
-        return sorted({tile.top for tile in self.route.tiles})
-
-    @cached_property
-    def _tiles(self) -> list[int]:
-        """The tile of every pair of bands, row by row."""
-        side = self._grid.side
-        grid = self.route.tile_of_cell.reshape(side, side)
-        named: list[int] = grid[np.ix_(self._row_starts, self._column_starts)].ravel().tolist()
-        return named
+    def _bands(self) -> Bands:
+        return self.route.bands

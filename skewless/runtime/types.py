@@ -236,6 +236,15 @@ def without_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
     )
 
 
+def with_double(schema: T.StructType, name: str) -> T.StructType:
+    """The schema with one more column, of doubles that are never null."""
+    return T.StructType([*schema.fields, T.StructField(name, T.DoubleType(), nullable=False)])
+
+
+def is_double(kind: T.DataType) -> bool:
+    return isinstance(kind, T.DoubleType)
+
+
 def is_hashable(kind: T.DataType) -> bool:
     """Whether Spark can hash it."""
     if isinstance(kind, T.ArrayType):

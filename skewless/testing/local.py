@@ -18,6 +18,8 @@ from skewless.engine.columns import (
     ITEM_HASH,
     ITEMS,
     LEFT_CODE,
+    POINT_X,
+    POINT_Y,
     REPLICA,
     RIGHT_CODE,
     SIDE,
@@ -27,11 +29,15 @@ from skewless.engine.columns import (
     slot_name,
 )
 from skewless.engine.engine import Attempt, Engine
+from skewless.kernels.conditions import SetCondition
 from skewless.kernels.groups import without_negative_zero
+from skewless.kernels.near import NearCondition
 from skewless.kernels.pieces import one_array
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
+from skewless.operators.join.choosing import KNearest
 from skewless.operators.join.layout import Layout, OutputColumn
-from skewless.operators.join.match import Match, columns_of, condition_of
+from skewless.operators.join.match import InnerProduct, Match, Overlap, columns_of, condition_of
+from skewless.operators.join.near import Near, Nearest
 from skewless.operators.join.operator import JoinOperator
 from skewless.operators.join.postings import SETS
 from skewless.planning.hash import Hash
@@ -41,6 +47,7 @@ from skewless.shedding.policy import Shed, Shedding
 from skewless.state.faults import Fault, Faults, SimulatedKill
 from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
+from skewless.testing.points import cell_items, doubles
 
 Batch = tuple[pa.Table, pa.Table]
 Input = TypeVar("Input")
@@ -147,7 +154,8 @@ class LocalQuery(ABC, Generic[Input]):
 class LocalJoin(LocalQuery[Batch]):
     """Joins micro-batches of two tables whose key columns have the same names and types.
 
-    With `match` by sets, too, or by sets alone; `hash_keys` then hashes the keys and an item.
+    With `match` by sets or distance, too, or by it alone; `hash_keys` then hashes the keys and an
+    item, or the keys and the block of a cell.
     """
 
     on: Sequence[str]
@@ -190,7 +198,8 @@ class LocalJoin(LocalQuery[Batch]):
             output=tuple(output),
             hash_is_key=False,
             values=self._values(),
-            has_sets=self.match is not None,
+            compared=self._compared,
+            distance=self.match.distance if isinstance(self.match, Near | Nearest) else None,
             inputs={
                 side: (
                     *((key, key_name(i)) for i, key in enumerate(self.on)),
@@ -201,9 +210,6 @@ class LocalJoin(LocalQuery[Batch]):
             },
         )
         fingerprint = {"operator": "join", "on": list(self.on)}
-        condition = None
-        if self.match is not None:
-            condition = condition_of(self.match, layout.key_columns, hash_is_item=False)
         return JoinOperator(
             layout,
             self.bounds,
@@ -211,9 +217,26 @@ class LocalJoin(LocalQuery[Batch]):
             self.policy,
             fingerprint,
             limits=self.limits,
-            condition=condition,
+            condition=self._condition(layout),
+            chooser=KNearest(self.match.k) if isinstance(self.match, Nearest) else None,
             shedding=self.shed,
         )
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        """What rows carry to be compared by."""
+        if isinstance(self.match, Near | Nearest):
+            return POINT_X, POINT_Y
+        return () if self.match is None else (ITEMS,)
+
+    def _condition(self, layout: Layout) -> SetCondition | NearCondition | None:
+        match = self.match
+        if isinstance(match, Near | Nearest):
+            point = (POINT_X, POINT_Y)
+            return NearCondition(match.metric, point, point, match.cells.most, layout.key_columns)
+        if match is None:
+            return None
+        return condition_of(match, layout.key_columns, hash_is_item=False)
 
     def _values(self) -> dict[str, str | None]:
         """Per side: where the column travels that says what a row is worth."""
@@ -226,7 +249,11 @@ class LocalJoin(LocalQuery[Batch]):
 
     @property
     def output_schema(self) -> pa.Schema:
-        return pa.schema([(c.name, self._type(c)) for c in self.operator.layout.output])
+        layout = self.operator.layout
+        columns = [(c.name, self._type(c)) for c in layout.output]
+        return pa.schema(
+            columns if layout.distance is None else [*columns, (layout.distance, pa.float64())]
+        )
 
     def _type(self, column: OutputColumn) -> pa.DataType:
         schema = self.left_schema if column.side == LEFT else self.right_schema
@@ -248,27 +275,30 @@ class LocalJoin(LocalQuery[Batch]):
             spread = spread_hash(rows.drop_columns([HASH]))
             visits = route.visits(side, hashes, spread)  # type: ignore[arg-type]
         else:
-            visits = self._set_visits(side, rows, route, hashes)
+            visits = self._posting_visits(side, rows, route, hashes)
         code = LEFT_CODE if side == LEFT else RIGHT_CODE
         codes = np.where(visits.home, code, code + REPLICA).astype(np.int8)
         sent = rows.take(pa.array(visits.row)).set_column(0, SIDE, pa.array(codes))
         return sent, visits.instance
 
-    def _set_visits(
+    def _posting_visits(
         self, side: str, rows: pa.Table, route: Route, spread: npt.NDArray[np.uint64]
     ) -> Visits:
         """A row goes once to every instance that any of its postings goes to."""
         sets = SETS.of(one_array(rows.column(ITEMS)))
-        owner, postings = sets.postings(self.operator.condition.indexed_for)
+        is_near = isinstance(self.match, Near | Nearest)
+        # A row is found by all of its cells.
+        owner, postings = sets.postings(1 if is_near else self.operator.condition.indexed_for)
         null = np.zeros(rows.num_rows, np.bool_)
         for key in self.operator.layout.key_columns:
             null |= pc.is_null(rows.column(key)).to_numpy()
         owner, postings = owner[~null[owner]], postings[~null[owner]]
         return row_visits(route, side, owner, postings, spread)  # type: ignore[arg-type]
 
-    def _items(self, table: pa.Table, column: str) -> pa.Array:
+    def _items(self, table: pa.Table, side: str) -> pa.Array:
         """The sets as they travel: per row its items by hash, each with its weight."""
-        assert self.match is not None, "rows are joined by sets"
+        assert isinstance(self.match, Overlap | InnerProduct), "rows are joined by sets"
+        column = columns_of(self.match)[side == RIGHT]
         kind = table.schema.field(column).type
         is_map = pa.types.is_map(kind)
         item_kind = kind.key_type if is_map else kind.value_type
@@ -321,7 +351,15 @@ class LocalJoin(LocalQuery[Batch]):
             columns[key_name(i)] = table.column(key)
         if self.match is not None:
             columns[HASH] = pa.array(spread_hash(table).view(np.int64))
-            columns[ITEMS] = self._items(table, columns_of(self.match)[side == RIGHT])
+        if isinstance(self.match, Near | Nearest):
+            is_left = side == LEFT
+            columns[ITEMS] = cell_items(
+                self.match, table, is_left=is_left, on=self.on, hash_=self.hash_keys
+            )
+            for name, column in zip(self._compared, self.match.points[not is_left], strict=True):
+                columns[name] = doubles(table, column)
+        elif self.match is not None:
+            columns[ITEMS] = self._items(table, side)
         for owner, schema in ((LEFT, self.left_schema), (RIGHT, self.right_schema)):
             for name, slot in self._slots[owner].items():
                 kind = schema.field(name).type

@@ -1,17 +1,21 @@
-"""What a join must give, computed the slow and obvious way by DuckDB, and sets by Python."""
+"""What a join must give, computed the slow and obvious way by DuckDB, the rest by Python."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
-from skewless.operators.join.match import Match, Overlap, columns_of
+from skewless.operators.join.match import Match, Overlap, SetMatch, columns_of
+from skewless.operators.join.near import Near, Nearest
 from skewless.state.watermark import Delays
+from skewless.testing.local import spread_hash
 
 Batch = tuple[pa.Table, pa.Table]
 
@@ -30,14 +34,16 @@ def join_oracle(
 
     `columns` maps output names to "l.name" or "r.name"; by default the result has the columns of
     `sk.join` for inputs whose names do not clash. Late rows are found batch by batch, as the
-    watermark moves; the rest is one SQL join over everything. With `match` the sets of every pair
-    that SQL finds are compared in Python.
+    watermark moves; the rest is one SQL join over everything. With `match` the sets or points of
+    every pair that SQL finds are compared in Python, but those of a plane by SQL. Of `sk.Nearest`
+    it gives what is due after the last batch; of rows that are equally near and of one time it
+    chooses as `LocalJoin` does.
     """
     try:
         import duckdb
     except ImportError as failure:
         raise SkewlessError("the oracle needs DuckDB: pip install duckdb") from failure
-    left, right = _on_time(batches, time, watermark)
+    left, right, mark = _on_time(batches, time, watermark)
     conditions = [f'l."{a}" = r."{b}"' for a, b in on]
     lower, upper = within
     gap = f'(epoch_us(r."{time[1]}") - epoch_us(l."{time[0]}"))'
@@ -45,6 +51,13 @@ def join_oracle(
         conditions.append(f"{gap} >= {parse_duration_us('within', lower)}")
     if upper is not None:
         conditions.append(f"{gap} <= {parse_duration_us('within', upper)}")
+    if isinstance(match, Near | Nearest) and match.radius is not None:
+        conditions.append(_is_near(match, match.radius))
+        match = match if isinstance(match, Nearest) else None
+    if isinstance(match, Nearest):
+        assert upper is not None, "the nearest rows are due some time"
+        due_us = None if mark is None else mark - parse_duration_us("within", upper)
+        conditions.append("false" if mark is None else f'epoch_us(l."{time[0]}") < {due_us}')
     conditions.append("true")
     shown = columns or _columns(left, right, on)
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
@@ -58,7 +71,10 @@ def join_oracle(
         pairs = connection.sql(
             f"SELECT l.{_ROW}, r.{_ROW} FROM l JOIN r ON {' AND '.join(conditions)}"
         ).fetchall()
-        found = _matching(left, right, pairs, match)
+        if isinstance(match, Near | Nearest):
+            found = _near_pairs(left, right, pairs, match, time[1])
+        else:
+            found = _matching(left, right, pairs, match)
         return pa.table(
             {
                 name: (left if source.startswith("l.") else right)
@@ -75,8 +91,70 @@ def join_oracle(
 _ROW = "skewless_row"
 
 
+def _is_near(match: Near | Nearest, radius: float) -> str:
+    """Two points in a plane are near, in SQL."""
+    gaps = [
+        f'(CAST(l."{a}" AS DOUBLE) - CAST(r."{b}" AS DOUBLE))'
+        for a, b in zip(*match.points, strict=True)
+    ]
+    most = 1e12 * radius
+    far = [
+        f'abs(CAST({side}."{name}" AS DOUBLE)) <= {most!r}'
+        for side, point in zip("lr", match.points, strict=True)
+        for name in point
+    ]
+    squares = " + ".join(f"{gap} * {gap}" for gap in gaps)
+    return f"{' AND '.join(far)} AND sqrt({squares}) <= {float(radius)!r}::DOUBLE"
+
+
+def haversine_m(
+    lon1: npt.ArrayLike, lat1: npt.ArrayLike, lon2: npt.ArrayLike, lat2: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """The distance of points on the globe, as every textbook has it.
+
+    >>> round(float(haversine_m(0.0, 90.0, 17.0, 0.0)) / 1_000)
+    10008
+    """
+    a, b, c, d = (np.radians(np.asarray(part, np.float64)) for part in (lon1, lat1, lon2, lat2))
+    square = np.sin((d - b) / 2) ** 2 + np.cos(b) * np.cos(d) * np.sin((c - a) / 2) ** 2
+    angle: npt.NDArray[np.float64] = 2 * np.arcsin(np.sqrt(np.minimum(square, 1.0)))
+    return 6_371_008.8 * angle
+
+
+def _near_pairs(
+    left: pa.Table,
+    right: pa.Table,
+    pairs: Sequence[tuple[int, int]],
+    match: Near | Nearest,
+    time: str,
+) -> list[tuple[int, int]]:
+    """Those of the pairs whose points are near, or nearest."""
+    if not pairs:
+        return []
+    rows = np.array(pairs, np.int64).T
+    points = [
+        table.column(name).cast(pa.float64()).fill_null(np.nan).to_numpy()[of_side]
+        for table, point, of_side in zip((left, right), match.points, rows, strict=True)
+        for name in point
+    ]
+    if match.metres is None:
+        apart = np.hypot(points[0] - points[2], points[1] - points[3])
+        near = np.arange(len(pairs))  # as SQL says
+    else:
+        apart = haversine_m(*points)
+        near = np.flatnonzero(apart <= match.metres)  # false for NaN
+    if isinstance(match, Nearest):
+        late = -right.column(time).cast(pa.int64()).to_numpy()[rows[1]]
+        hashes = spread_hash(right.drop_columns([_ROW]))[rows[1]]
+        near = near[np.lexsort((hashes[near], late[near], apart[near], rows[0][near]))]
+        first = np.flatnonzero(np.diff(rows[0][near], prepend=-1))
+        rank = np.arange(len(near)) - np.repeat(first, np.diff(np.append(first, len(near))))
+        near = near[rank < match.k]
+    return [pairs[i] for i in near.tolist()]
+
+
 def _matching(
-    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: Match
+    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], match: SetMatch
 ) -> list[tuple[int, int]]:
     """Those of the pairs whose sets match."""
     sets = [
@@ -86,7 +164,7 @@ def _matching(
     return [(a, b) for a, b in pairs if matches(match, sets[0][a], sets[1][b])]
 
 
-def matches(match: Match, left: Mapping[Any, float], right: Mapping[Any, float]) -> bool:
+def matches(match: SetMatch, left: Mapping[Any, float], right: Mapping[Any, float]) -> bool:
     """Whether two sets, as weights by item, fulfil a condition.
 
     >>> matches(Overlap("s", 2), {"a": 1, "b": 1}, {"b": 1, "c": 1})
@@ -101,7 +179,7 @@ def matches(match: Match, left: Mapping[Any, float], right: Mapping[Any, float])
     return bool(common) and sum(left[i] * right[i] for i in common) >= match.at_least
 
 
-def _weights(value: Any, match: Match) -> dict[Any, float]:
+def _weights(value: Any, match: SetMatch) -> dict[Any, float]:
     """A set as the weights of its items; null items and weights do not count."""
     found: dict[Any, float] = {}
     for entry in value or ():
@@ -138,7 +216,8 @@ def _quoted(source: str) -> str:
 
 def _on_time(
     batches: Sequence[Batch], time: tuple[str, str], watermark: tuple[str | None, str | None]
-) -> tuple[pa.Table, pa.Table]:
+) -> tuple[pa.Table, pa.Table, int | None]:
+    """The rows that are not late, and the watermark after all of them."""
     delay = [None if w is None else parse_duration_us("watermark", w) for w in watermark]
     delays = Delays({LEFT: delay[0], RIGHT: delay[1]})
     seen: dict[str, int | None] = dict.fromkeys(SIDES)
@@ -154,7 +233,7 @@ def _on_time(
             kept[side].append(table.filter(pc.is_valid(table.column(column))))
         seen = merged_max(seen, newest)
         mark = delays.watermark(seen, mark)
-    return pa.concat_tables(kept[LEFT]), pa.concat_tables(kept[RIGHT])
+    return pa.concat_tables(kept[LEFT]), pa.concat_tables(kept[RIGHT]), mark
 
 
 def assert_same_rows(found: pa.Table, expected: pa.Table) -> None:

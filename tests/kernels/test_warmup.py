@@ -6,7 +6,7 @@ import pyarrow as pa
 from skewless.kernels import intervals, ordering, sets
 from skewless.kernels.intervals import Pairs, ranges_within
 from skewless.kernels.ordering import order_by_hash_and_time
-from skewless.kernels.warmup import compile_kernels
+from skewless.kernels.warmup import compile_kernels, compile_sets
 
 
 def signatures() -> int:
@@ -20,6 +20,7 @@ def signatures() -> int:
 
 def test_a_batch_after_the_warm_up_compiles_nothing() -> None:
     compile_kernels()
+    compile_sets()
     compiled = signatures()
     hashes, times = np.array([1, 1], np.uint64), np.array([0, 1], np.int64)
     mapped_hashes, mapped_times = hashes.copy(), times.copy()

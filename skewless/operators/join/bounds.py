@@ -35,11 +35,14 @@ class Bounds:
         upper = UNBOUNDED if self.upper_us is None else self.upper_us
         return (lower, upper) if side == LEFT else (-upper, -lower)
 
-    def keep_from_us(self, watermark_us: int | None, delays: Delays) -> dict[str, int | None]:
+    def keep_from_us(
+        self, watermark_us: int | None, delays: Delays, *, waits: bool = False
+    ) -> dict[str, int | None]:
         """Per side: rows older than this can match nothing any more; None: all may match.
 
         A left row waits for right rows, so it may go only when the right side cannot be late
         without limit: it leaves when `time < W − upper`, a right row when `time < W + lower`.
+        `waits`: pairs are given when the left row leaves. Until then the right row has to stay.
         """
         keep: dict[str, int | None] = {LEFT: None, RIGHT: None}
         if watermark_us is None:
@@ -47,7 +50,8 @@ class Bounds:
         if self.upper_us is not None and delays.by_side[RIGHT] is not None:
             keep[LEFT] = watermark_us - self.upper_us
         if self.lower_us is not None and delays.by_side[LEFT] is not None:
-            keep[RIGHT] = watermark_us + self.lower_us
+            waiting_us = max(0, self.upper_us or 0) if waits else 0
+            keep[RIGHT] = watermark_us + self.lower_us - waiting_us
         return keep
 
     def window_us(self, delays: Delays) -> int | None:

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Any
 from skewless.durations import Duration, parse_duration_us
 from skewless.engine.columns import LEFT_CODE, RIGHT_CODE, TIME, key_name, slot_name
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
-from skewless.kernels.conditions import SetCondition
 from skewless.operators.balance import routing_policy
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.layout import Layout, OutputColumn
-from skewless.operators.join.match import (
-    InnerProduct,
-    Match,
-    Overlap,
-    columns_of,
-    condition_of,
-)
+from skewless.operators.join.match import InnerProduct, Match, Overlap
+from skewless.operators.join.near import Near, Nearest
 from skewless.operators.join.operator import JoinOperator
+from skewless.operators.join.points import PointColumns
+from skewless.operators.join.sets import SetColumns
 from skewless.operators.lateness import (
     FROM_INPUT,
     FromInput,
@@ -30,7 +26,7 @@ from skewless.operators.lateness import (
 from skewless.operators.slots import assign_slots
 from skewless.planning.policy import Policy
 from skewless.runtime import types
-from skewless.runtime.dispatch import JoinRows, KeyColumn, SetKind, SetRows, SideColumns
+from skewless.runtime.dispatch import JoinRows, KeyColumn, SideColumns
 from skewless.runtime.inputs import Input, read_input, refuse_updates
 from skewless.runtime.stream import Stream, fed_by, timing_of
 from skewless.runtime.topology import Node
@@ -62,7 +58,8 @@ def join(
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
     inputs' own `withWatermark`, else "0 seconds" with a warning). `match` joins by sets,
-    `sk.Overlap` or `sk.InnerProduct`; `on` may then be left out. `shed` keeps the time of a batch
+    `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may then be
+    left out. `shed` keeps the time of a batch
     below a limit by probing less when the input is too fast. The result has
     the key columns once, then the left's other columns, then the right's, with `suffix` where a
     name is taken.
@@ -77,7 +74,7 @@ def join(
     if how != "inner":
         raise bad_argument("how", how, "'inner'")
     _check_shed(shed)
-    sets = _sets(inputs, match)
+    matched = _matched(inputs, match)
     policy = routing_policy(balance, "sk.Hash(instances=4) or sk.Auto()")
     if not isinstance(suffix, str) or not suffix:
         raise bad_argument("suffix", suffix, "a text that is not empty")
@@ -88,8 +85,14 @@ def join(
     bounds = _bounds(within)
     timed = _timed(left, right)
     delays = _delays(watermark, inputs, times, frozenset(timed))
-    _warn_of_growth(bounds, delays, _without_watermark(left, right, delays))
-    plan = _plan(inputs, keys, times, suffix, sets)
+    waiting = _without_watermark(left, right, delays)
+    if waiting and isinstance(match, Nearest):
+        raise SkewlessError(
+            f"watermark: {_no_watermark(waiting[0])}; sk.Nearest takes streams that have one: a "
+            "left row is given when the watermark has passed it"
+        )
+    _warn_of_growth(bounds, delays, waiting)
+    plan = _plan(inputs, keys, times, suffix, matched)
     operator = JoinOperator(
         layout=replace(plan.layout, values=_values(inputs, plan, shed)),
         bounds=bounds,
@@ -105,21 +108,20 @@ def join(
             "withinUs": [bounds.lower_us, bounds.upper_us],
             # Slots name the columns of segments. They depend on more of a type than its name.
             "slots": {LEFT: _slots(plan.left), RIGHT: _slots(plan.right)},
-            **({} if sets is None else {"match": sets.described()}),
+            **({} if matched is None else {"match": matched.described()}),
         },
         shedding=shed,
         condition=None
-        if sets is None
-        else condition_of(
-            sets.match, plan.layout.key_columns, hash_is_item=plan.layout.hash_is_key
-        ),
+        if matched is None
+        else matched.condition(plan.layout, plan.left, plan.right),
+        chooser=None if matched is None else matched.chooser,
     )
     rows = JoinRows(
         plan.left,
         plan.right,
         plan.slot_types,
-        with_hash=sets is None and not plan.layout.hash_from_key,
-        sets=None if sets is None else _set_rows(sets, plan, operator.condition),
+        with_hash=matched is None and not plan.layout.hash_from_key,
+        index=None if matched is None else matched.rows(plan.layout, plan.left, plan.right),
     )
     node = Node(
         operator=operator,
@@ -159,7 +161,7 @@ def _plan(
     keys: list[tuple[KeyColumn, KeyColumn]],
     times: tuple[str, str],
     suffix: str,
-    sets: "_Sets | None" = None,
+    matched: SetColumns | PointColumns | None = None,
 ) -> _Plan:
     left, right = inputs
     left_keys = {pair[0].name: i for i, pair in enumerate(keys)}
@@ -221,15 +223,18 @@ def _plan(
         {slot: name for name, slot in right_slot.items()},
     )
     hashed = [pair[0].compared_as for pair in keys]
-    hashed += [] if sets is None else [sets.compared_as]
+    distance = _distance(left, taken, matched)
     layout = Layout(
         keys=len(keys),
         left_slots=tuple(slot_name(s) for s in sorted(left_slots)),
         right_slots=tuple(slot_name(s) for s in sorted(right_slots)),
         output=tuple(output),
-        hash_is_key=types.hashes_one_to_one(hashed),
-        hash_from_key=sets is None and types.is_one_whole_number(hashed),
-        has_sets=sets is not None,
+        hash_is_key=types.hashes_one_to_one(hashed)
+        if matched is None
+        else matched.hash_is_key(hashed),
+        hash_from_key=matched is None and types.is_one_whole_number(hashed),
+        compared=() if matched is None else matched.compared,
+        distance=distance,
         inputs={
             LEFT: tuple((name, left_columns.travels_as(name)) for name in left.names),
             RIGHT: tuple((name, right_columns.travels_as(name)) for name in right.names),
@@ -238,6 +243,8 @@ def _plan(
     schema = types.struct(
         [(c.name, source.field(name)) for c, (name, source) in zip(output, sources, strict=True)]
     )
+    if distance is not None:
+        schema = types.with_double(schema, distance)
     # Keys and times of a pair are never null, and Spark reads a column faster when it knows.
     never_null = {c.name for c in output if c.column == TIME} | set(left_keys)
     return _Plan(
@@ -248,6 +255,16 @@ def _plan(
         schema=schema,
         joined_schema=types.without_nulls(schema, never_null),
     )
+
+
+def _distance(
+    left: Input, taken: set[str], matched: SetColumns | PointColumns | None
+) -> str | None:
+    """The name of the column of distances, where there is to be one."""
+    name = matched.match.distance if isinstance(matched, PointColumns) else None
+    if name is not None and left.fold(name) in taken:
+        raise bad_argument("distance", name, "a name that no column of the result has")
+    return name
 
 
 def _values(
@@ -323,72 +340,15 @@ def _keys(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyColu
     return pairs
 
 
-@dataclass(frozen=True)
-class _Sets:
-    """The set columns of both sides, and the type in which their items are compared."""
-
-    match: Match
-    names: tuple[str, str]
-    kinds: tuple[Any, Any]
-    compared_as: Any
-
-    def described(self) -> dict[str, Any]:
-        """For the query's fingerprint."""
-        kind = "innerProduct" if self.match.is_weighted else "overlap"
-        return {"kind": kind, "columns": list(self.names), "atLeast": float(self.match.at_least)}
-
-
-def _sets(inputs: tuple[Input, Input], match: Any) -> _Sets | None:
+def _matched(inputs: tuple[Input, Input], match: Any) -> SetColumns | PointColumns | None:
     if match is None:
         return None
-    if not isinstance(match, Overlap | InnerProduct):
-        takes = "sk.Overlap, sk.InnerProduct, or None: equality on `on`"
-        raise bad_argument("match", match, takes)
-    names, kinds, items = [], [], []
-    for given, name in zip(inputs, columns_of(match), strict=True):
-        column = given.resolve("match", name)
-        kind = given.type_of(column)
-        found = types.items_of(kind, weighted=match.is_weighted)
-        if found is None:
-            takes = (
-                "a map from item to number, or an array of structs (item, number)"
-                if match.is_weighted
-                else "an array"
-            )
-            raise SkewlessError(
-                f"match: {given.argument} column {column!r} is {kind.simpleString()}; "
-                f"sk.{type(match).__name__} takes {takes}"
-            )
-        names.append(column)
-        kinds.append(kind)
-        items.append(found[0])
-    common = types.common_key_type(items[0], items[1])
-    if common is None:
-        raise SkewlessError(
-            f"match: cannot compare items of left {names[0]!r} ({items[0].simpleString()}) with "
-            f"those of right {names[1]!r} ({items[1].simpleString()}); cast one of them, or use "
-            "items of a plain comparable type"
-        )
-    return _Sets(match, (names[0], names[1]), (kinds[0], kinds[1]), common)
-
-
-def _set_rows(sets: _Sets, plan: _Plan, condition: SetCondition | None) -> SetRows:
-    assert condition is not None, "a join by sets has a condition"
-    left, right = (
-        _set_kind(side.travels_as(name), kind)
-        for side, name, kind in zip((plan.left, plan.right), sets.names, sets.kinds, strict=True)
-    )
-    keys = plan.layout.key_columns
-    indexed_for = condition.indexed_for
-    return SetRows(left, right, keys, sets.compared_as, indexed_for, condition.hash_is_item)
-
-
-def _set_kind(column: str, kind: Any) -> SetKind:
-    entry = types.entry_fields(kind)
-    if entry is None:
-        return SetKind(column, "{}", "x", None)
-    item, weight = (f"x.`{name.replace('`', '``')}`" for name in entry)
-    return SetKind(column, "map_entries({})" if types.is_map(kind) else "{}", item, weight)
+    if isinstance(match, Overlap | InnerProduct):
+        return SetColumns.of(inputs, match)
+    if isinstance(match, Near | Nearest):
+        return PointColumns.of(inputs, match)
+    takes = "sk.Overlap, sk.InnerProduct, sk.Near, sk.Nearest, or None: equality on `on`"
+    raise bad_argument("match", match, takes)
 
 
 def _times(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:
@@ -457,15 +417,19 @@ def _without_watermark(
     ]
 
 
+def _no_watermark(side: str) -> str:
+    return (
+        f"the stream on the {side} has no watermark, because its operator has no bounds or an "
+        "input that is never late"
+    )
+
+
 def _warn_of_growth(bounds: Bounds, delays: Delays, waiting: Sequence[str]) -> None:
     kept = bounds.keep_from_us(0, delays)
     sides = [side for side, keep_from in kept.items() if keep_from is None]
     if waiting:
         sides = [LEFT, RIGHT]
-        why = (
-            f"the stream on the {waiting[0]} has no watermark, because its operator has no bounds "
-            "or an input that is never late"
-        )
+        why = _no_watermark(waiting[0])
     elif not sides:
         return
     elif None in (bounds.lower_us, bounds.upper_us):

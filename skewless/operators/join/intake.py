@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skewless.engine.badrows import BAD_TIME, BAD_WEIGHT, bad_row, times_and_bad
-from skewless.engine.columns import HASH, ITEMS, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, TIME
+from skewless.engine.badrows import BAD_TIME, bad_row, times_and_bad
+from skewless.engine.columns import HASH, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import Taken
 from skewless.engine.moments import shown_time
@@ -15,11 +15,10 @@ from skewless.kernels.hashing import xxhash64
 from skewless.kernels.runs import SortedRun, sort_run
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, late_until_us, merged_max
 from skewless.operators.join.layout import Layout
+from skewless.operators.join.pairing import OTHER
 from skewless.operators.join.postings import Postings
-from skewless.routing.route import Side
 from skewless.state.watermark import Delays
 
-OTHER = {LEFT: RIGHT, RIGHT: LEFT}
 _CODE = {LEFT: LEFT_CODE, RIGHT: RIGHT_CODE}
 
 
@@ -87,9 +86,9 @@ class Intake:
         A row is still counted where it is marked as at home. `thinned` says which rows are not
         even stored, where there is no time for all.
         """
-        bad_weights = None
+        flawed = None
         if self._postings is not None:
-            rows, bad_weights = self._postings.prepared(rows.filter(_of_side(rows, side)))
+            rows, flawed = self._postings.prepared(rows.filter(_of_side(rows, side)), side)
         codes = rows.column(SIDE).to_numpy()
         home = codes == _CODE[side]
         replica = codes == _CODE[side] + REPLICA
@@ -99,9 +98,10 @@ class Intake:
         if bad is not None:
             self._refuse(rows, side, home & bad, BAD_TIME)
             usable &= ~bad
-        if bad_weights is not None:
-            self._refuse(rows, side, home & usable & bad_weights, BAD_WEIGHT)
-            usable &= ~bad_weights
+        if flawed is not None:
+            assert self._postings is not None, "only what it is compared by can be flawed"
+            self._refuse(rows, side, home & usable & flawed, self._postings.flaw)
+            usable &= ~flawed
         seen = home & usable
         if side not in self._delays.given and seen.any():
             newest = int(times[seen].max())
@@ -114,7 +114,8 @@ class Intake:
                 side, self._layout.as_input(side, rows), home & late, reason
             )
             usable &= ~late
-        for key in (*self._layout.key_columns, *((ITEMS,) if self._postings else ())):
+        needed = () if self._postings is None else self._postings.needed(side)
+        for key in (*self._layout.key_columns, *needed):
             if rows.column(key).null_count:
                 null = usable & _nulls(rows.column(key))
                 self.null_keys[side] += int((home & null).sum())
@@ -128,8 +129,7 @@ class Intake:
         self.replicas[side] += int(replica.sum())
         if self._postings is not None:
             columns = list(self._layout.stored_columns(side))
-            name: Side = "left" if side == LEFT else "right"
-            return self._postings.runs(instance, name, rows, columns, times, hashes, usable)
+            return self._postings.runs(instance, side, rows, columns, times, hashes, usable)
         return (
             self._run(rows, side, hashes, times, home & usable),
             self._run(rows, side, hashes, times, replica),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from skewless.engine.columns import ITEMS, TIME, key_name
+from skewless.engine.columns import TIME, key_name
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,10 @@ class Layout:
     hash_is_key: bool
     # The hash does not travel: it is made from the one key, a whole number, when the row arrives.
     hash_from_key: bool = False
-    # Rows are joined by sets, whose items travel and are stored in a column of their own.
-    has_sets: bool = False
+    # Columns that are stored, too, because the condition of the join is about them.
+    compared: tuple[str, ...] = ()
+    # The name of an output column for the distance of a pair, behind all others.
+    distance: str | None = None
     # Per side: (column of the input, where it travels), for messages and for rows that are dropped.
     inputs: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     # Per side: the column that says what a row is worth, where shedding asks for it.
@@ -54,5 +56,4 @@ class Layout:
     def stored_columns(self, side: str) -> tuple[str, ...]:
         """What is kept of a row of this side."""
         slots = self.left_slots if side == "left" else self.right_slots
-        sets = (ITEMS,) if self.has_sets else ()
-        return (TIME, *self.key_columns, *slots, *sets)
+        return (TIME, *self.key_columns, *slots, *self.compared)

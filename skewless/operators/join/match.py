@@ -1,4 +1,4 @@
-"""Conditions on sets, for `match=` of `sk.join`."""
+"""Conditions for `match=` of `sk.join`: those on sets, and with those on distances all of them."""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from skewless.errors import bad_argument
 from skewless.kernels.conditions import SetCondition
+from skewless.operators.join.near import Near, Nearest, is_number
 from skewless.operators.join.postings import SETS
 
 
@@ -25,7 +26,7 @@ class Overlap:
 
     def __post_init__(self) -> None:
         _check_column(self.column)
-        if not _is_number(self.at_least, Integral) or not 1 <= self.at_least < 2**31:
+        if not is_number(self.at_least, Integral) or not 1 <= self.at_least < 2**31:
             raise bad_argument("at_least", self.at_least, "a whole number from 1 to 2^31 - 1")
 
 
@@ -46,28 +47,25 @@ class InnerProduct:
 
     def __post_init__(self) -> None:
         _check_column(self.column)
-        if not _is_number(self.at_least, Real) or not 0 < self.at_least < math.inf:
+        if not is_number(self.at_least, Real) or not 0 < self.at_least < math.inf:
             raise bad_argument("at_least", self.at_least, "a number above 0")
 
 
-Match = Overlap | InnerProduct
+SetMatch = Overlap | InnerProduct
+Match = SetMatch | Near | Nearest
 
 
-def columns_of(match: Match) -> tuple[str, str]:
+def columns_of(match: SetMatch) -> tuple[str, str]:
     """The set columns of the left and of the right side."""
     if isinstance(match.column, str):
         return match.column, match.column
     return match.column[0], match.column[1]
 
 
-def condition_of(match: Match, keys: tuple[str, ...], *, hash_is_item: bool) -> SetCondition:
+def condition_of(match: SetMatch, keys: tuple[str, ...], *, hash_is_item: bool) -> SetCondition:
     """What the tasks check; `keys` have to be equal, too."""
     least = float(match.at_least) if match.is_weighted else int(match.at_least)
     return SetCondition(SETS, least, match.is_weighted, keys, hash_is_item)
-
-
-def _is_number(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _check_column(column: Any) -> None:

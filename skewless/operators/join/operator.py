@@ -1,6 +1,6 @@
 """The join as the engine sees it: a task for every batch, and the state after it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,18 +12,23 @@ from skewless.engine.chunks import Limits
 from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
-from skewless.kernels.conditions import SetCondition
+from skewless.errors import bad_argument
+from skewless.kernels.near import NearCondition
 from skewless.load.report import Report
-from skewless.operators.join.bounds import SIDES, Bounds, merged_max
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
+from skewless.operators.join.choosing import Chooser
+from skewless.operators.join.emission import Due, EmitTask
 from skewless.operators.join.layout import Layout
-from skewless.operators.join.task import JoinTask
+from skewless.operators.join.task import JoinTask, Matching
 from skewless.planning.policy import RoutingPolicy
 from skewless.shedding.plan import ProbePlan
 from skewless.shedding.policy import Shed, Shedding
 from skewless.shedding.windows import BasicWindows
 from skewless.state.commit import OperatorState
 from skewless.state.compaction import expired
+from skewless.state.manifest import Segments
 from skewless.state.segment import Segment
+from skewless.state.storage import Storage
 from skewless.state.watermark import Delays
 
 # How far the watermark of the result lags behind the oldest row that a pair may still have.
@@ -32,7 +37,7 @@ _OUTPUT_LAG_US = 1_000
 
 @dataclass(frozen=True)
 class JoinOperator(Operator):
-    """An inner join of two sides by equal keys or common items, and bounded event time."""
+    """An inner join of two sides by keys, common items or distance, and bounded event time."""
 
     layout: Layout
     bounds: Bounds
@@ -40,9 +45,32 @@ class JoinOperator(Operator):
     policy: RoutingPolicy
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
-    condition: SetCondition | None = None  # None: equal keys are all
+    condition: Matching | None = None  # None: equal keys are all
+    chooser: Chooser | None = None  # None: a pair is given as soon as it is found
     shedding: Shedding | None = None
     interval_us: int | None = None  # of the trigger
+
+    def __post_init__(self) -> None:
+        if self.chooser is None:
+            return
+        if self.bounds.upper_us is None:
+            takes = "an upper bound, because a left row waits until no right row can reach it"
+            raise bad_argument("within", "no upper bound", takes)
+        if self.delays.by_side[RIGHT] is None:
+            takes = "a duration for the right side, because left rows wait for its watermark"
+            raise bad_argument("watermark", None, takes)
+        if self.shedding is not None:
+            takes = "None, because the nearest rows are chosen of all that there are"
+            raise bad_argument("shed", self.shedding, takes)
+
+    @property
+    def emits(self) -> bool:
+        """Whether the watermark of a batch may make left rows due."""
+        return self.chooser is not None
+
+    @property
+    def waits(self) -> bool:
+        return self.emits
 
     @property
     def sheds(self) -> bool:
@@ -106,6 +134,7 @@ class JoinOperator(Operator):
             condition=self.condition,
             detail=self.policy.detail,
             probing=self._plan(state, setting.names.batch),
+            waits=self.waits,
             limits=self.limits,
         )
 
@@ -129,11 +158,13 @@ class JoinOperator(Operator):
             max_time = merged_max(max_time, report.max_time_us)
         watermark = self.delays.watermark(max_time, state.watermark_us)
         passed = state.watermark_us if self.emits else watermark
-        keep = self.bounds.keep_from_us(passed, self.delays)
+        keep = self.bounds.keep_from_us(passed, self.delays, waits=self.waits)
         gone = {name for report in reports for name in report.replaced}
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
-        live = tuple(s for s in segments if not expired(s, keep))
+        # Rows that are due in the batch in which they come have yet to be given.
+        new = {s.name for r in reports for s in r.segments if s.level == 0} if self.emits else set()
+        live = tuple(s for s in segments if s.name in new or not expired(s, keep))
         planner = Planner.from_json(state.planner)
         turn = self._loop.next_round(state.route, planner.balance, reports, live)
         probing = None
@@ -149,6 +180,36 @@ class JoinOperator(Operator):
             planner=self._loop.planner(turn.balance, turn, probing),
         )
 
+    def emission(
+        self,
+        before: OperatorState,
+        after: OperatorState,
+        storage: Storage,
+        stored: Callable[[], Segments],
+        batch: int,
+    ) -> EmitTask | None:
+        """The task that gives the left rows which have become due; None: there are none."""
+        assert self.chooser is not None, "asked of operators that emit"
+        assert isinstance(self.condition, NearCondition), "what is chosen are the nearest rows"
+        keep_from = self.bounds.keep_from_us(after.watermark_us, self.delays)[LEFT]
+        if keep_from is None:
+            return None
+        given = self.bounds.keep_from_us(before.watermark_us, self.delays)[LEFT]
+        due = Due(batch, given, keep_from)
+        if not any(s.side == LEFT and due.may_be_in(s) for s in after.segments):
+            return None
+        return EmitTask(
+            storage=storage,
+            layout=self.layout,
+            bounds=self.bounds,
+            route=before.route,
+            segments=stored(),
+            condition=self.condition,
+            chooser=self.chooser,
+            due=due,
+            limits=self.limits,
+        )
+
     @property
     def gives_watermark(self) -> bool:
         """Whether the result can have a watermark at all: no row may be late without limit."""
@@ -159,8 +220,12 @@ class JoinOperator(Operator):
         """No later pair has a row of this time or before it, as for Spark's chained joins."""
         if state.watermark_us is None or not self.gives_watermark:
             return None
-        wider = max(abs(self.bounds.lower_us or 0), abs(self.bounds.upper_us or 0))
-        return state.watermark_us - wider - _OUTPUT_LAG_US
+        lower, upper = self.bounds.lower_us or 0, self.bounds.upper_us or 0
+        lag_us = max(abs(lower), abs(upper))
+        if self.waits:
+            # Left rows from W − upper on are yet to be given, with right rows from `lower` on.
+            lag_us = max(0, upper) + max(0, -lower)
+        return state.watermark_us - lag_us - _OUTPUT_LAG_US
 
     def progress(self, state: OperatorState, reports: Sequence[Report]) -> dict[str, Any]:
         """What `lastProgress["skewless"]["operators"]` says of this join."""

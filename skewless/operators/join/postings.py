@@ -1,29 +1,67 @@
-"""The sets of a batch's rows, and which of their postings an instance has."""
+"""How rows are found that have several hashes, and which of these an instance has."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.engine.badrows import BAD_WEIGHT
 from skewless.engine.columns import ITEM, ITEM_HASH, ITEMS, SIGNATURE, WEIGHT
 from skewless.kernels.conditions import SetColumn, SetCondition
+from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
 from skewless.kernels.runs import SortedRun, index_rows
 from skewless.kernels.sets import ItemSets, added_up, signatures_of
-from skewless.routing.route import Route, Side
+from skewless.operators.join.bounds import LEFT
+from skewless.routing.route import Route
 
 Mask = npt.NDArray[np.bool_]
 SETS = SetColumn(ITEMS, ITEM_HASH, WEIGHT, ITEM, SIGNATURE)
 
 
+class Postings(Protocol):
+    """How the rows of a join with a condition are found on one instance."""
+
+    @property
+    def flaw(self) -> str:
+        """What is wrong with a row that `prepared` finds flawed."""
+        ...
+
+    def needed(self, side: str) -> tuple[str, ...]:
+        """The columns without which a row of a side matches nothing."""
+        ...
+
+    def prepared(self, rows: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Mask | None]:
+        """Rows of a side as they are compared, and which are flawed; None: none is."""
+        ...
+
+    def runs(
+        self,
+        instance: int,
+        side: str,
+        rows: pa.RecordBatch,
+        columns: list[str],
+        times: TimeArray,
+        spread: HashArray,
+        usable: Mask,
+    ) -> tuple[SortedRun, SortedRun]:
+        """The postings that are at home on the instance, and those that only visit it."""
+        ...
+
+
 @dataclass(frozen=True)
-class Postings:
-    """How the rows of a set join are found on one instance."""
+class SetPostings:
+    """Rows are found by the items of their sets."""
 
     condition: SetCondition
     route: Route
+    flaw: str = BAD_WEIGHT
 
-    def prepared(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Mask | None]:
+    def needed(self, side: str) -> tuple[str, ...]:
+        return (ITEMS,)
+
+    def prepared(self, rows: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Mask | None]:
         """Rows whose sets have every item once, and which have a bad weight; None: none has."""
         if not self.condition.weighted:
             return rows, None
@@ -45,29 +83,34 @@ class Postings:
     def runs(
         self,
         instance: int,
-        side: Side,
+        side: str,
         rows: pa.RecordBatch,
         columns: list[str],
-        times: npt.NDArray[np.int64],
-        spread: npt.NDArray[np.uint64],
+        times: TimeArray,
+        spread: HashArray,
         usable: Mask,
     ) -> tuple[SortedRun, SortedRun]:
-        """The postings that are at home on the instance, and those that only visit it."""
         sets = SETS.sets(rows)
         row, hashes = sets.postings(self.condition.indexed_for)
         if not usable.all():
             row, hashes = row[usable[row]], hashes[usable[row]]
-        visits = self.route.visits(side, hashes, spread[row])
-        here = visits.instance == instance
         stored = rows.select(columns)
         if not self.condition.weighted:
             stored = stored.append_column(SIGNATURE, pa.array(signatures_of(sets)))
         found = []
-        for chosen in (here & visits.home, here & ~visits.home):
-            posting = visits.row[chosen]
+        for posting in postings_here(self.route, instance, side, hashes, spread[row]):
             at = row[posting]
             found.append(index_rows(hashes[posting], times[at], stored, at))
         return found[0], found[1]
+
+
+def postings_here(
+    route: Route, instance: int, side: str, hashes: HashArray, spread: HashArray
+) -> tuple[IndexArray, IndexArray]:
+    """Which of these postings are at home on an instance, and which only visit it."""
+    visits = route.visits("left" if side == LEFT else "right", hashes, spread)
+    here = visits.instance == instance
+    return visits.row[here & visits.home], visits.row[here & ~visits.home]
 
 
 def _column(sets: ItemSets, like: pa.Array) -> pa.Array:

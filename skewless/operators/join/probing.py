@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skewless.kernels.conditions import Condition
 from skewless.kernels.equijoin import Probe
 from skewless.kernels.intervals import cut_ranges, spread_of_ranges
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
 from skewless.kernels.runs import SortedRun
 from skewless.operators.join.bounds import LEFT, SIDES
-from skewless.operators.join.intake import OTHER
-from skewless.operators.join.postings import SETS
+from skewless.operators.join.pairing import OTHER
 from skewless.shedding.account import Account
 from skewless.shedding.draws import uniform
 from skewless.shedding.estimate import Missed
@@ -55,11 +55,11 @@ class Shedder:
         self,
         plan: ProbePlan,
         values: Mapping[str, str | None],
-        every_comparison_matches: bool = False,
+        condition: Condition | None = None,
     ) -> None:
         self.plan = plan
         self._values = values  # per side: the column that says what a row is worth
-        self._is_exact = every_comparison_matches
+        self._condition = condition  # None: every comparison is a match
         self._instance = 0
         self._rows = 0
         self._dropped = dict.fromkeys(SIDES, 0)
@@ -145,7 +145,7 @@ class Shedder:
             drawn = needles[id(meeting.found.needles)]
             made += found.total
             yield Part(self, meeting.side, found, drawn, rates, guess, every, is_full)
-        if self._is_exact:
+        if self._condition is None:
             self._missed += Missed(float(offered - made))
         elif not selection.is_everything:
             lost = np.concatenate([n.lost(selection.chance) for n in needles.values()], axis=1)
@@ -165,7 +165,8 @@ class Shedder:
         if worth is not None and len(self._worth) < _VALUES_SHOWN:
             shown = worth[:: max(1, len(worth) // _VALUES_SHOWN)]
             self._worth += shown[: _VALUES_SHOWN - len(self._worth)].tolist()
-        return _Needles(run, worth, self.plan, self._instance)
+        condition = None if self._condition is None else self._condition.seen_from(meeting.side)
+        return _Needles(run, worth, self.plan, self._instance, condition)
 
     def _spread(
         self, meetings: Sequence[Meeting], needles: Mapping[int, "_Needles"], offered: int
@@ -234,7 +235,7 @@ class Shedder:
     @property
     def estimates(self) -> bool:
         """Whether what is missed has to be estimated from rows probed in full."""
-        return not self._is_exact
+        return self._condition is not None
 
     def learn(self, kind: int, cells: IndexArray, weights: Floats | None = None) -> None:
         self._cells[kind] += np.bincount(cells, weights, self._cells.shape[1])
@@ -244,9 +245,15 @@ class _Needles:
     """The rows of a run as chance and their value see them."""
 
     def __init__(
-        self, run: SortedRun, worth: Floats | None, plan: ProbePlan, instance: int
+        self,
+        run: SortedRun,
+        worth: Floats | None,
+        plan: ProbePlan,
+        instance: int,
+        condition: Condition | None,
     ) -> None:
         self._run = run
+        self._condition = condition
         # A row may be needle on several instances, each of which draws for itself: their errors
         # are independent.
         self._instance = instance
@@ -263,9 +270,9 @@ class _Needles:
     def _seeds(self) -> tuple[HashArray, TimeArray]:
         """What draws are made from, by row."""
         run = self._run
-        if run.at is None:
+        if self._condition is None:
             return run.hashes, run.times
-        hashes = SETS.sets(run.rows).whole_hashes()
+        hashes = self._condition.seeds(run.rows)
         times = np.zeros(len(hashes), np.int64)
         times[self._rows_of] = run.times
         return hashes, times

@@ -5,30 +5,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from skewless.engine.chunks import Chunks, Limits
-from skewless.engine.columns import TIME
 from skewless.engine.dropped import Dropped
 from skewless.engine.intake import gather, without_control
 from skewless.engine.ledger import Ledger, live
 from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
+from skewless.kernels.near import NearCondition
 from skewless.kernels.runs import SortedRun, merged
-from skewless.kernels.warmup import compile_sets, compile_shedding
+from skewless.kernels.warmup import compile_near, compile_sets, compile_shedding
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
-from skewless.operators.join.intake import OTHER, Intake
+from skewless.operators.join.cells import CellPostings
+from skewless.operators.join.intake import Intake
 from skewless.operators.join.layout import Layout
-from skewless.operators.join.postings import Postings
+from skewless.operators.join.pairing import OTHER, paired
+from skewless.operators.join.postings import Postings, SetPostings
 from skewless.operators.join.probing import Meeting, Part, Shedder
+from skewless.operators.join.reading import opened
 from skewless.routing.route import Route
 from skewless.shedding.plan import ProbePlan
 from skewless.state.compaction import Merge, choose_merges
-from skewless.state.segment import Segment, open_segment
+from skewless.state.segment import Segment
 from skewless.state.watermark import Delays
+
+Matching = SetCondition | NearCondition
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,10 @@ class JoinTask:
     route: Route
     watermark_us: int | None
     max_time_us: dict[str, int | None]
-    condition: SetCondition | None = None  # None: equal keys are all
+    condition: Matching | None = None  # None: equal keys are all
     detail: Detail = STANDING_OUT
     probing: ProbePlan | None = None  # None: every pair is found
+    waits: bool = False  # pairs are given by the emission, which reads what is stored
     limits: Limits = field(default_factory=Limits)
 
     def run(
@@ -70,8 +75,10 @@ class _Execution:
 
     def __init__(self, task: JoinTask) -> None:
         self._task = task
-        if task.condition is not None:
+        if isinstance(task.condition, SetCondition):
             compile_sets()
+        elif task.condition is not None:
+            compile_near()
         if task.probing is not None:
             compile_shedding()
         self._ledger = Ledger(
@@ -86,15 +93,14 @@ class _Execution:
             task.watermark_us,
             self._dropped,
             drop_bad_rows=task.setting.drop_bad_rows,
-            postings=None if task.condition is None else Postings(task.condition, task.route),
+            postings=_postings(task),
         )
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
         self._chunks = Chunks(task.limits)
         self._shedder: Shedder | None = None
         if task.probing is not None:
-            exact = task.condition is None
-            self._shedder = Shedder(task.probing, task.layout.values, exact)
+            self._shedder = Shedder(task.probing, task.layout.values, task.condition)
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -115,8 +121,10 @@ class _Execution:
                 {side: runs[0] for side, runs in sorted_runs.items()},
                 {side: runs[1] for side, runs in sorted_runs.items()},
             )
-            yield from self._join(instance, arrived)
+            if not task.waits:
+                yield from self._join(instance, arrived)
             for side in SIDES:
+                self._ledger.count_rows(side, arrived.home[side].hashes)
                 # Rows of a later piece of this batch may still meet every row of this one.
                 home = arrived.home[side]
                 kept = self._still_needed(home, side) if last else home
@@ -155,9 +163,8 @@ class _Execution:
             other = OTHER[side]
             run = arrived.home[side]
             if len(run):
-                self._ledger.count_rows(side, run.hashes)
-                old = self._opened(instance, other, run, self._readable(instance, other))
-                new = self._opened(instance, other, run, self._ledger.written)
+                old = self._opened(other, run, self._readable(instance, other))
+                new = self._opened(other, run, self._ledger.written)
                 for stored in (*old, *new, *self._earlier_replicas[other]):
                     yield from self._met(side, run, stored)
                 yield from self._met(side, run, arrived.replicas[other])
@@ -165,7 +172,7 @@ class _Execution:
                     yield from self._met(side, run, arrived.home[other])
             replicas = arrived.replicas[side]
             if len(replicas):
-                for stored in self._opened(instance, other, replicas, self._ledger.written):
+                for stored in self._opened(other, replicas, self._ledger.written):
                     yield from self._met(side, replicas, stored)
                 if self._task.route.replicas_meet:
                     if side == LEFT:
@@ -174,18 +181,9 @@ class _Execution:
                         yield from self._met(side, replicas, stored)
 
     def _opened(
-        self, instance: int, side: str, needles: SortedRun, segments: Sequence[Segment]
+        self, side: str, needles: SortedRun, segments: Sequence[Segment]
     ) -> Iterator[SortedRun]:
-        """Those of the segments of a side that these needles may meet."""
-        task = self._task
-        lower, upper = task.bounds.around(OTHER[side])
-        earliest = int(needles.times.min()) + lower
-        latest = int(needles.times.max()) + upper
-        for segment in tuple(segments):
-            if segment.side != side or segment.max_time_us < earliest:
-                continue
-            if segment.min_time_us <= latest:
-                yield open_segment(task.setting.storage, segment, TIME)
+        return opened(self._task.setting.storage, segments, side, needles, self._task.bounds)
 
     def _readable(self, instance: int, side: str) -> list[Segment]:
         """The stored segments of a side that may have rows of the instance's partitions."""
@@ -200,27 +198,37 @@ class _Execution:
     def _met(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[Meeting]:
         if not len(stored):
             return
-        layout = self._task.layout
         lower, upper = self._task.bounds.around(side)
-        # A condition compares the keys itself, and only of pairs that fulfil the rest of it.
-        proven = layout.hash_is_key or self._task.condition is not None
-        found = probe(needles, stored, lower, upper, layout.key_columns, proven)
+        keys = self._task.layout.key_columns
+        found = probe(needles, stored, lower, upper, keys, self._is_proven)
         if not found.total:
             return
         hit = np.flatnonzero(found.count)
         self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
         yield Meeting(side, found)
 
+    @property
+    def _is_proven(self) -> bool:
+        """Whether rows of equal hash need no look at their keys.
+
+        A condition compares the keys itself, and only of pairs that fulfil the rest of it.
+        """
+        return self._task.layout.hash_is_key or self._task.condition is not None
+
     def _give(self, side: str, found: Probe, part: Part | None = None) -> Iterator[pa.RecordBatch]:
         """The pairs of a probe, or of a part of it that watches what comes of it."""
         layout, condition = self._task.layout, self._task.condition
+        if condition is not None:
+            condition = condition.seen_from(side)
+        measure = condition if isinstance(condition, NearCondition) else None
         self._ledger.comparisons += found.total
         clock = time.perf_counter
         started = clock()
         for needle, other in self._chunks.portions(found, layout.key_columns, condition, part):
             self._ledger.matches += len(needle)
             compared = clock()
-            yield from self._chunks.add(self._pair(side, found, needle, other))
+            pairs = paired(layout, side, found.needles, found.stored, needle, other, measure)
+            yield from self._chunks.add(pairs)
             if part is not None:
                 part.shedder.compare_ms += 1e3 * (compared - started)
                 started = clock()
@@ -229,34 +237,24 @@ class _Execution:
             # Pairs that were compared after the last match, or without any.
             part.shedder.compare_ms += 1e3 * (clock() - started)
 
-    def _pair(
-        self,
-        side: str,
-        found: Probe,
-        needle: npt.NDArray[np.int64],
-        other: npt.NDArray[np.int64],
-    ) -> pa.RecordBatch:
-        index = {side: pa.array(needle), OTHER[side]: pa.array(other)}
-        rows = {side: found.needles.rows, OTHER[side]: found.stored.rows}
-        return pa.RecordBatch.from_arrays(
-            [rows[c.side].column(c.column).take(index[c.side]) for c in self._task.layout.output],
-            names=[c.name for c in self._task.layout.output],
-        )
-
     def _still_needed(self, run: SortedRun, side: str) -> SortedRun:
         """Leaves out rows that this task already knows no later batch can match.
 
         The watermark after this batch is at least what this task alone has seen, so dropping by
-        it is safe; with long batches and short bounds it drops nearly everything.
+        it is safe; with long batches and short bounds it drops nearly everything. Rows that wait
+        are needed at the end of this batch.
         """
         task = self._task
+        if task.waits:
+            return run
         seen = merged_max(task.max_time_us, self._intake.max_time_us)
         watermark = task.delays.watermark(seen, task.watermark_us)
         return live(run, task.bounds.keep_from_us(watermark, task.delays)[side])
 
     @property
     def _keep_from_us(self) -> dict[str, int | None]:
-        return self._task.bounds.keep_from_us(self._task.watermark_us, self._task.delays)
+        task = self._task
+        return task.bounds.keep_from_us(task.watermark_us, task.delays, waits=task.waits)
 
     def _combined(self, merge: Merge, runs: list[SortedRun]) -> SortedRun | None:
         """Merging state: the rows that a later one may still match."""
@@ -264,4 +262,12 @@ class _Execution:
         runs = [run for run in (live(run, keep_from_us) for run in runs) if len(run)]
         if not runs:
             return None
-        return merged(runs, self._task.layout.key_columns, self._task.layout.hash_is_key)
+        return merged(runs, self._task.layout.key_columns, self._is_proven)
+
+
+def _postings(task: JoinTask) -> Postings | None:
+    if task.condition is None:
+        return None
+    if isinstance(task.condition, SetCondition):
+        return SetPostings(task.condition, task.route)
+    return CellPostings(task.condition, task.route, keeps_row_hash=task.waits)

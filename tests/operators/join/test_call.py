@@ -1,6 +1,7 @@
 """Wrong arguments of sk.join: an error at the call that names the argument and what it takes."""
 
 import warnings
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,12 @@ def inputs(spark: SparkSession, tmp_path) -> tuple[DataFrame, DataFrame]:
     return frames[0], frames[1]
 
 
+def near(**changed: Any) -> sk.Near:
+    right = None if "left" in changed else ("k", "right_value")
+    return sk.Near(**{"radius": 1, "left": ("k", "left_value"), "right": right, **changed})
+
+
+NEAREST = sk.Nearest(k=2, metres=500, left=("k", "left_value"), right=("k", "right_value"))
 GOOD = {"on": "k", "time": "ts", "within": "1 second"}
 
 
@@ -50,7 +57,7 @@ GOOD = {"on": "k", "time": "ts", "within": "1 second"}
         ({"watermark": ("1 second", "garbage")}, "watermark: got 'garbage'"),
         ({"how": "left"}, "how: got 'left'; takes 'inner'"),
         ({"how": "sideways"}, "how: got 'sideways'"),
-        ({"match": "fuzzy"}, "match: got 'fuzzy'; takes sk.Overlap, sk.InnerProduct, or None"),
+        ({"match": "fuzzy"}, "match: got 'fuzzy'; takes sk.Overlap, sk.InnerProduct, sk.Near"),
         ({"match": sk.Overlap}, "match: got"),
         ({"match": sk.Overlap("nope", 1)}, "match: the left input has no column 'nope'"),
         ({"match": sk.Overlap(("k", "nope"), 1)}, "match: left column 'k' is bigint; sk.Overlap"),
@@ -61,6 +68,14 @@ GOOD = {"on": "k", "time": "ts", "within": "1 second"}
         ),
         ({"match": sk.InnerProduct("tags", 1), "on": "nope"}, "on: the left input has no"),
         ({"match": sk.InnerProduct("tags", 1), "on": []}, "on: got []"),
+        ({"match": near(left=("k", "nope"))}, "match: the left input has no column 'nope'"),
+        ({"match": near(left=("k", "left_value"))}, "match: the right input has no column 'left_v"),
+        ({"match": near(left=("k", "name"))}, "'name' is string; sk.Near takes columns of numbers"),
+        ({"match": near(distance="NAME")}, "distance: got 'NAME'; takes a name that no column"),
+        ({"match": NEAREST, "within": None}, "within: got 'no upper bound'; takes an upper bound"),
+        ({"match": NEAREST, "within": ("1 second", None)}, "within: got 'no upper bound'"),
+        ({"match": NEAREST, "watermark": ("1 second", None)}, "watermark: got None; takes a durat"),
+        ({"match": NEAREST, "shed": sk.Shed()}, "shed: got Shed("),
         ({"shed": 0.5}, "shed: got 0.5; takes sk.Shed(max_latency="),
         ({"shed": sk.Shed}, "shed: got"),
         ({"shed": sk.Shed(value="nope")}, "value: got 'nope'; takes a column of the left or the"),
@@ -115,6 +130,37 @@ def test_the_columns_of_a_join_by_sets(spark, inputs, tmp_path) -> None:
         "atLeast": 0.5,
     }
     assert "match" not in sk.join(*inputs, **GOOD).node.operator.fingerprint
+
+
+def test_the_columns_of_a_join_by_distance(inputs) -> None:
+    plain = sk.join(*inputs, match=near(distance="apart"), time="ts", within="1 second")
+    assert plain.columns[:6] == ["k", "name", "ts", "at", "left_value", "tags"]
+    assert plain.columns[-3:] == ["right_value", "tags_right", "apart"]
+    assert plain.schema["apart"].dataType.simpleString() == "double"
+    assert plain.node.operator.fingerprint["match"] == {
+        "kind": "distance",
+        "columns": ["k, left_value", "k, right_value"],
+        "radius": 1.0,
+        "distance": "apart",
+    }
+    nearest = sk.join(*inputs, on="k", match=NEAREST, time="ts", within="1 second")
+    assert nearest.columns[0] == "k"
+    assert nearest.node.operator.fingerprint["match"] == {
+        "kind": "nearest",
+        "columns": ["k, left_value", "k, right_value"],
+        "metres": 500.0,
+        "k": 2,
+    }
+
+
+def test_nearest_needs_streams_that_have_a_watermark(inputs) -> None:
+    left, right = inputs
+    with pytest.warns(StateGrowsWarning):
+        endless = sk.join(left, right, on="k", time="ts", within=None, watermark="1 second")
+    with pytest.raises(
+        sk.SkewlessError, match="watermark: the stream on the left has no watermark"
+    ):
+        sk.join(endless, right, match=NEAREST, time="ts", within="1 second", watermark="1 second")
 
 
 def test_wrong_frames(spark, inputs) -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from skewless.engine.columns import ITEM, ITEM_HASH, ITEMS, SIGNATURE, WEIGHT
 from skewless.kernels.conditions import SetCondition
-from skewless.operators.join.postings import SETS, Postings
+from skewless.operators.join.postings import SETS, SetPostings
 from skewless.routing.partitions import PartitionTable
 from skewless.routing.splits import Split
 from skewless.routing.table import TableRoute
@@ -23,9 +23,10 @@ def weighted(*sets: list[tuple[int, str, float]] | None) -> pa.RecordBatch:
 
 
 def test_weights_are_added_and_bad_ones_found() -> None:
-    postings = Postings(SetCondition(SETS, 1.0, weighted=True), ROUTE)
+    postings = SetPostings(SetCondition(SETS, 1.0, weighted=True), ROUTE)
     rows, bad = postings.prepared(
-        weighted([(1, "a", 1.0), (1, "a", 2.0)], None, [(1, "a", np.inf)], [(2, "b", 1.0)])
+        weighted([(1, "a", 1.0), (1, "a", 2.0)], None, [(1, "a", np.inf)], [(2, "b", 1.0)]),
+        "left",
     )
     assert bad is not None
     assert bad.tolist() == [False, False, True, False]
@@ -33,11 +34,11 @@ def test_weights_are_added_and_bad_ones_found() -> None:
     assert rows.column(ITEMS)[0].as_py() == [{ITEM_HASH: 1, ITEM: "a", WEIGHT: 3.0}]
     assert rows.column(ITEMS)[1].as_py() is None
     fine = weighted([(1, "a", 1.0)], None)
-    assert postings.prepared(fine) == (fine, None)
+    assert postings.prepared(fine, "left") == (fine, None)
 
 
 def test_postings_at_home_and_visiting_by_instance() -> None:
-    postings = Postings(SetCondition(SETS, 1, weighted=False), ROUTE)
+    postings = SetPostings(SetCondition(SETS, 1, weighted=False), ROUTE)
     column = pa.array([[-9, 5], [5], [7]], pa.list_(pa.int64()))  # −9 is in the upper half
     rows = pa.record_batch({ITEMS: column, "v": ["a", "b", "c"]})
     times = np.array([3, 1, 2])

@@ -17,6 +17,7 @@ from skewless.engine.engine import Engine
 from skewless.load.report import Report
 from skewless.operators.join.bounds import Bounds
 from skewless.operators.join.match import Overlap
+from skewless.operators.join.near import Near
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.auto import Auto
 from skewless.planning.hash import Hash
@@ -296,6 +297,56 @@ def test_sets_that_shed_give_true_results_once_and_the_same_after_kills(tmp_path
     plain = joined_sets(tmp_path / "plain", batches, **budget)
     kills = [Fault("in_task", 1), Fault("after_sink", 2), Fault("before_commit", 3)]
     killed = joined_sets(tmp_path / "killed", batches, **budget, faults=kills)
+    for number in range(len(batches)):
+        assert bag_of_ids(killed.sink[number]) == bag_of_ids(plain.sink[number])
+
+
+def points_stream(seed: int, batches: int, rows: int = 120) -> list[Batch]:
+    rng = np.random.default_rng(seed)
+    made = []
+    for number in range(batches):
+        sides = []
+        for schema in (LEFT_POINTS, RIGHT_POINTS):
+            times = rng.integers(0, 4 * SECOND, rows) + 3 * SECOND * number
+            columns = [times, *rng.uniform(0, 4, (2, rows)), 1_000 * number + np.arange(rows)]
+            arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+            sides.append(pa.table(arrays, schema=schema))
+        made.append((sides[0], sides[1]))
+    return made
+
+
+LEFT_POINTS, RIGHT_POINTS = (
+    pa.schema([(t, pa.timestamp("us")), ("x", pa.float64()), ("y", pa.float64()), (v, pa.int64())])
+    for t, v in (("t", "a"), ("u", "b"))
+)
+
+
+def joined_points(directory: Path, batches: list[Batch], **options: Any) -> BudgetedJoin:
+    faults = options.pop("faults", ())
+    query = BudgetedJoin(
+        str(directory),
+        on=[],
+        time=("t", "u"),
+        bounds=BOUNDS,
+        delays=Delays({"left": 5 * SECOND, "right": 5 * SECOND}),
+        left_schema=LEFT_POINTS,
+        right_schema=RIGHT_POINTS,
+        match=Near(radius=0.5, left=("x", "y")),
+        **{"policy": Hash(2), "shed": Shed("1 second"), **options},
+    )
+    query.run(batches, faults)
+    return query
+
+
+def test_points_that_shed_give_true_results_once_and_the_same_after_kills(tmp_path: Path) -> None:
+    batches = points_stream(2, batches=4)
+    everything = joined_points(tmp_path / "full", batches)
+    budget = {"comparisons": 1_500}
+    plain = joined_points(tmp_path / "plain", batches, **budget)
+    assert not bag_of_ids(plain.rows()) - bag_of_ids(everything.rows())
+    assert 0 < plain.rows().num_rows < everything.rows().num_rows
+    kills = [Fault("in_task", 1), Fault("after_sink", 2), Fault("before_commit", 3)]
+    killed = joined_points(tmp_path / "killed", batches, **budget, faults=kills)
     for number in range(len(batches)):
         assert bag_of_ids(killed.sink[number]) == bag_of_ids(plain.sink[number])
 
