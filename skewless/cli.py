@@ -137,8 +137,8 @@ def demo(
         bool,
         typer.Option(
             "--spatial",
-            help="Instead, free drivers within 500 m of every order, and a map of areas that people "
-            "watch; leaves an animation.",
+            help="Instead, free drivers within 500 m of every order, and areas that people watch; "
+            "leaves an animation.",
         ),
     ] = False,
     json_path: JsonFile = None,

@@ -60,7 +60,9 @@ class Scene:
         return first(left, batches, folder / "left"), first(right, batches, folder / "right")
 
     def describe(self) -> dict[str, Any]:
-        return {**asdict(self), "batches": self.length.batches, "warm_up": self.length.warm_up}
+        told = asdict(self)
+        told |= {"batches": self.length.batches, "warm_up": self.length.warm_up}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in told.items()}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from skewless.lab.figures.tiles import draw_tiles
 from skewless.routing.tiles import TileRoute
 
 FRAMES_PER_S = 3
+DPI = 90
 # More drivers than that near an order have the same colour.
 MANY = 20
 
@@ -35,10 +36,10 @@ def draw(frames: Sequence[Frame], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 5.6), dpi=80, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(11, 5.6), dpi=DPI, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     writer = PillowWriter(fps=FRAMES_PER_S)
-    with writer.saving(figure, str(path), dpi=80):
+    with writer.saving(figure, str(path), dpi=DPI):
         for frame in frames:
             figure.clear()
             _draw_frame(figure, frame)
@@ -81,9 +82,8 @@ def _draw_city(figure: Any, axes: Any, frame: Frame) -> None:
         linewidths=0.3,
         label="order",
     )
-    figure.colorbar(
-        drawn, ax=axes, shrink=0.7, extend="max", label="free drivers within 500 m, last 30 s"
-    )
+    bar = figure.colorbar(drawn, ax=axes, shrink=0.7, extend="max", ticks=range(0, MANY + 1, 5))
+    bar.set_label("free drivers within 500 m in the last 30 s")
     axes.set_xlim(bounds[0], bounds[2])
     axes.set_ylim(bounds[1], bounds[3])
     # A degree of latitude is longer than one of longitude.
@@ -96,4 +96,4 @@ def _draw_city(figure: Any, axes: Any, frame: Frame) -> None:
         color=INK,
         fontsize=10,
     )
-    axes.legend(loc="lower right", fontsize=7, framealpha=0.8)
+    axes.legend(loc="lower right", fontsize=7, framealpha=0.8, markerscale=2)

@@ -10,14 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skewless.kernels.distance import EARTH_RADIUS_M
 from skewless.lab.demo.feed import Feed
 from skewless.lab.workloads.city import City, Step
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-METRES_PER_DEGREE = 6_371_008.8 * np.pi / 180
+METRES_PER_DEGREE = EARTH_RADIUS_M * np.pi / 180
 CENTRE = (13.4, 52.5)  # longitude and latitude
-AREA_M = 300.0  # the side of what somebody subscribes to
+AREA_M = 150.0  # the side of what somebody subscribes to
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Projection:
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Of the city, and a metre around it: west, south, east, north."""
-        (west, east), (south, north) = self.degrees([-1.0, self.size_m + 1.0], [-1.0, self.size_m + 1.0])
+        (west, east), (south, north) = self.degrees(
+            [-1.0, self.size_m + 1.0], [-1.0, self.size_m + 1.0]
+        )
         return float(west), float(south), float(east), float(north)
 
 
@@ -97,7 +100,7 @@ class GlobeFeed(Feed):
         """Squares around where drivers are now, as people would subscribe to their street."""
         assert self._seen is not None, "after the first file"
         x, y = self._seen[:, rng.integers(0, self._seen.shape[1], count)]
-        x, y = (places + rng.normal(0.0, AREA_M, count) for places in (x, y))
+        x, y = (places + rng.normal(0.0, 2 * AREA_M, count) for places in (x, y))
         half = AREA_M / 2
         x_min, y_min = self.projection.degrees(x - half, y - half)
         x_max, y_max = self.projection.degrees(x + half, y + half)

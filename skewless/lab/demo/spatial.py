@@ -24,7 +24,8 @@ from skewless.state.commit import CommitLog
 from skewless.state.storage import Storage
 
 CITY_SECONDS_PER_SECOND = 60  # an hour of the city in a minute
-AREAS = 20_000
+AREAS = 3_000
+START_UP_S = 60.0  # longer than in the other demo: an animation needs frames
 MOVES = 4  # in a round of SWARM: the crowd jumps, and the run is short
 JOIN, AREAS_QUERY = "500 m", "areas"
 
@@ -83,7 +84,7 @@ def run(
         tiles = _Tiles(folder / "areas" / "checkpoint", areas.track)
         with play.screen(console, live) as show:
             play.watch(
-                [join, areas], feed, began + play.START_UP_S, seconds, show, after_file=tiles.note
+                [join, areas], feed, began + START_UP_S, seconds, show, after_file=tiles.note
             )
     found = drivers_found(results)
     told = summarise(feed, found, areas, tiles, seed=seed, instances=instances)
@@ -123,10 +124,10 @@ def _city(seconds: int, seed: int) -> City:
     played_h = seconds * CITY_SECONDS_PER_SECOND / 3600
     return City(
         np.random.default_rng(seed),
-        drivers=4_000,
-        orders_per_second=4.0,
-        hotspots=4,
-        hot_share=(0.5, 0.9),
+        drivers=1_500,
+        orders_per_second=3.0,
+        hotspots=6,
+        hot_share=(0.3, 0.6),
         start_hour=max(0.0, RUSH_HOURS[0] - 0.5 * played_h),
         jump_minutes=15 * CITY_SECONDS_PER_SECOND / 60,
     )
@@ -157,7 +158,9 @@ def drivers_found(results: Path) -> Counts:
     files = [str(file) for file in results.rglob("*.parquet")]
     if not files:
         return {}
-    rows = pa.concat_tables(pq.read_table(file, columns=["order_id", "driver_id"]) for file in files)
+    rows = pa.concat_tables(
+        pq.read_table(file, columns=["order_id", "driver_id"]) for file in files
+    )
     pairs = rows.group_by(["order_id", "driver_id"]).aggregate([])
     counted = pairs.group_by("order_id").aggregate([("driver_id", "count")])
     ids, counts = (counted[name].to_pylist() for name in ("order_id", "driver_id_count"))
@@ -220,8 +223,9 @@ def in_words(told: dict[str, Any]) -> list[str]:
         f"{told['areas']:,} areas were watched; drivers passed through them "
         f"{told['area_matches']:,} times.",
         f"The crowd jumped {told['crowd_jumps']} times. The map followed in "
-        f"{told['rounds_with_changes']} rounds: {told['rectangles_moved']} rectangles moved between "
-        f"{told['instances']} instances, {told['tiles_first']} tiles became {told['tiles_last']}, "
+        f"{told['rounds_with_changes']} rounds: {told['rectangles_moved']} rectangles moved "
+        f"between {told['instances']} instances, {told['tiles_first']} tiles became "
+        f"{told['tiles_last']}, "
         f"and the busiest instance had {told['imbalance_mean']:.2f} times the mean load.",
         f"results: {told['results']}",
         f"animation: {told['animation'] or 'none'}",

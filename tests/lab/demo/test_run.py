@@ -1,7 +1,6 @@
 """The demo as a whole, on queries that stand in for Spark's, so that it takes seconds."""
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,55 +13,7 @@ import skewless.lab.demo
 import skewless.lab.demo.play
 from skewless import SkewlessError
 
-from .records import record
-
-
-class FakeQuery:
-    """Takes up all files that are new at each look, as a micro-batch would."""
-
-    def __init__(self, orders: str, drivers: str, fail_at: int | None) -> None:
-        self._folders = [Path(orders), Path(drivers)]
-        self._seen: set[Path] = set()
-        self._records: list[dict[str, Any]] = []
-        self._fail_at = fail_at
-        self._ended = threading.Event()
-
-    @property
-    def isActive(self) -> bool:  # noqa: N802 - Spark's name
-        return not self._ended.is_set()
-
-    def exception(self) -> Exception | None:
-        return RuntimeError("the batch broke") if self._ended.is_set() else None
-
-    @property
-    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
-        return self._records
-
-    @property
-    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        rows = []
-        for folder in self._folders:
-            new = sorted(set(folder.glob("part-*")) - self._seen)
-            self._seen.update(new)
-            rows.append(sum(pq.read_metadata(file).num_rows for file in new))
-        if sum(rows):
-            self._records.append(record(len(self._records), rows=(rows[0], rows[1])))
-        if len(self._records) == self._fail_at:
-            self._ended.set()
-        return self._records[-1] if self._records else None
-
-    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 - Spark's name
-        return self._ended.wait(timeout)
-
-    def stop(self) -> None:
-        self._ended.set()
-
-
-class FakeSession:
-    stopped = False
-
-    def stop(self) -> None:
-        self.stopped = True
+from .fakes import FakeQuery, FakeSession
 
 
 @pytest.fixture
