@@ -353,6 +353,28 @@ def shedding(
     run(out=out, json_path=json_path, quick=quick, seeds=seeds, cashtags=cashtags)
 
 
+@reproduce.command("swarm")
+def swarm(
+    out: FiguresFolder = Path("reproduce-swarm"),
+    quick: FewPoints = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Maps drawn for every point.")] = 3,
+    points: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="Also real points: a parquet file with the columns ts, lat and lon; may be "
+            "repeated.",
+        ),
+    ] = None,
+    json_path: JsonFile = None,
+) -> None:
+    """The evaluation of SWARM: work and latency by subscriptions, and hotspots as timelines."""
+    from skewless.lab.reproduce.swarm import run
+
+    run(out=out, json_path=json_path, quick=quick, seeds=seeds, files=points or ())
+
+
 @reproduce.command("rebalance")
 def rebalance(
     out: FiguresFolder = Path("reproduce-rebalance"),
