@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.errors import bad_argument
+from skewless.routing.tiles import Axis
 
 Reals = npt.NDArray[np.float64]
 
@@ -46,4 +47,16 @@ class AreaSums:
         summed = at[row_end, column_end] - at[row, column_end] - at[row_end, column]
         # What was summed in another order may end a little below zero.
         found: Reals = np.maximum(summed + at[row, column], 0.0)
+        return found
+
+    def upto(self, top: int, left: int, bottom: int, right: int, axis: Axis) -> Reals:
+        """The sums of the first 1, 2, … rows or columns of a rectangle, without the whole."""
+        at = self.before
+        if axis == "rows":
+            lines = at[top + 1 : bottom, right] - at[top + 1 : bottom, left]
+            summed = lines - (at[top, right] - at[top, left])
+        else:
+            lines = at[bottom, left + 1 : right] - at[top, left + 1 : right]
+            summed = lines - (at[bottom, left] - at[top, left])
+        found: Reals = np.maximum(summed, 0.0)
         return found

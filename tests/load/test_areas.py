@@ -17,6 +17,13 @@ def test_a_rectangle_sums_its_cells(seed: int, ends: list[int]) -> None:
     sums = AreaSums.of(8, values.ravel())
     assert sums.within(top, left, bottom, right) == values[top:bottom, left:right].sum()
     assert sums.within(0, 0, np.arange(1, 9), 8).tolist() == values.sum(1).cumsum().tolist()
+    if top < bottom and left < right:
+        inside = values[top:bottom, left:right]
+        for axis, across in (("rows", 1), ("columns", 0)):
+            assert (
+                sums.upto(top, left, bottom, right, axis).tolist()
+                == inside.sum(across).cumsum()[:-1].tolist()
+            )
 
 
 def test_a_value_per_cell_is_asked_for() -> None:

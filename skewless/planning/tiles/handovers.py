@@ -1,7 +1,9 @@
 """The ways in which an instance passes load on: a tile, a part of one, or a share of a hot cell."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -43,9 +45,17 @@ class Step:
 
     old: Piece
     new: tuple[Piece, ...]
-    passed: float = 0.0  # the load that leaves the straggler
-    taken: float = 0.0  # the load that the lightest gets
-    score: float = 0.0  # the lower, the better
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A step that could be taken, and what it would do. Most are never taken, so the step is made
+    when it is asked for."""
+
+    passed: float  # the load that leaves the straggler
+    taken: float  # the load that the lightest gets
+    score: float  # the lower, the better
+    step: Callable[[], Step]
 
 
 def handovers(
@@ -56,18 +66,23 @@ def handovers(
     spare: float,
     room: float,
     level: float,
-) -> Iterator[Step]:
+) -> Iterator[Offer]:
     """The ways to pass load on: a tile, a place among members, or a part of a tile."""
     for piece in mine:
-        tile, share = piece.tile, piece.share
-        if low not in tile.members:
-            members = tuple(low if m == high else m for m in tile.members)
-            given = replace(piece, tile=tile.given(members))
-            yield Step(piece, (given,), share, share, abs(share - min(spare, room)) / level)
-        yield from _cuts(work, piece, low, min(spare * len(tile.members), room), level)
+        members, share = piece.tile.members, piece.share
+        if low not in members:
+            score = abs(share - min(spare, room)) / level
+            yield Offer(share, share, score, partial(_handed_over, piece, high, low))
+        if piece.tile.area > 1:
+            yield from _cuts(work, piece, low, min(spare * len(members), room), level)
 
 
-def _cuts(work: AreaSums, piece: Piece, low: int, wanted: float, level: float) -> Iterator[Step]:
+def _handed_over(piece: Piece, high: int, low: int) -> Step:
+    members = tuple(low if m == high else m for m in piece.tile.members)
+    return Step(piece, (replace(piece, tile=piece.tile.given(members)),))
+
+
+def _cuts(work: AreaSums, piece: Piece, low: int, wanted: float, level: float) -> Iterator[Offer]:
     """The best line for either part in rows and in columns; that part goes to one instance."""
     tile, side = piece.tile, len(work.before) - 1
     count = len(tile.members)
@@ -80,24 +95,26 @@ def _cuts(work: AreaSums, piece: Piece, low: int, wanted: float, level: float) -
     for axis, lines, length in axes:
         if lines == 1:
             continue
-        at = np.arange(1, lines)
-        if axis == "rows":
-            first = work.within(tile.top, tile.left, tile.top + at, tile.right)
-        else:
-            first = work.within(tile.top, tile.left, tile.bottom, tile.left + at)
+        first = work.upto(*tile.ends, axis)
         price = _NEW_TILE + _LONG_LINE * length / side
         for moves_first, part in ((True, first), (False, piece.load - first)):
             best = int(np.abs(foreign * part - wanted).argmin())
-            sums = (float(first[best]), piece.load - float(first[best]))
-            new = tuple(
-                Piece(half.given((low,)) if is_first == moves_first else half, load, piece.origin)
-                for half, load, is_first in zip(
-                    tile.cut(axis, best + 1), sums, (True, False), strict=True
-                )
-            )
             moved = float(part[best])
             taken = foreign * moved
-            yield Step(piece, new, moved / count, taken, abs(taken - wanted) / level + price)
+            score = abs(taken - wanted) / level + price
+            make = partial(_cut_off, piece, low, axis, best + 1, moves_first, moved)
+            yield Offer(moved / count, taken, score, make)
+
+
+def _cut_off(piece: Piece, low: int, axis: Axis, at: int, moves_first: bool, moved: float) -> Step:
+    goes, stays = piece.tile.cut(axis, at)[:: 1 if moves_first else -1]
+    return Step(
+        piece,
+        (
+            Piece(goes.given((low,)), moved, piece.origin),
+            Piece(stays, piece.load - moved, piece.origin),
+        ),
+    )
 
 
 def hot_cell(work: AreaSums, mine: Sequence[Piece], level: float) -> tuple[Piece, Tile] | None:
@@ -112,16 +129,20 @@ def hot_cell(work: AreaSums, mine: Sequence[Piece], level: float) -> tuple[Piece
     return None if best is None else best[1:]
 
 
-def single_cells(work: AreaSums, mine: Sequence[Piece], low: int, wanted: float) -> Iterator[Step]:
+def single_cells(work: AreaSums, mine: Sequence[Piece], low: int, wanted: float) -> Iterator[Offer]:
     """The cell of every tile whose load is nearest to what is wanted, cut out and given away."""
     for piece in mine:
         if len(piece.tile.members) == 1 and piece.tile.area > 1:
             cells = _cells(work, piece.tile)
             place = int(np.abs(cells - wanted).argmin())
-            cell, *rest = carved(work, piece, _cell(piece.tile, place)).new
-            given = replace(cell, tile=cell.tile.given((low,)))
-            load = cell.load
-            yield Step(piece, (given, *rest), load, load, abs(load - wanted))
+            load = float(cells[place])
+            make = partial(_cell_given, work, piece, place, low)
+            yield Offer(load, load, abs(load - wanted), make)
+
+
+def _cell_given(work: AreaSums, piece: Piece, place: int, low: int) -> Step:
+    cell, *rest = carved(work, piece, _cell(piece.tile, place)).new
+    return Step(piece, (replace(cell, tile=cell.tile.given((low,))), *rest))
 
 
 def _cells(work: AreaSums, tile: Tile) -> Loads:
@@ -150,16 +171,15 @@ def carved(work: AreaSums, piece: Piece, cell: Tile) -> Step:
     return Step(piece, new)
 
 
-def shared(piece: Piece, loads: Loads, least: float) -> Step | None:
-    """One more member for a cell; None if that relieves nobody."""
+def shared(piece: Piece, loads: Loads, level: float, least: float) -> Step | None:
+    """More members for a cell: at least one more, and as many as it takes for each to have no more
+    than the level of it. None if that relieves nobody."""
     members = piece.tile.members
-    others = [i for i in range(len(loads)) if i not in members]
-    if not others:
+    others = loads.copy()
+    others[list(members)] = np.inf
+    wanted = max(len(members) + 1, math.ceil(piece.load / level))
+    count = min(wanted, len(loads))
+    if piece.share - piece.load / count < least:
         return None
-    newcomer = min(others, key=lambda i: loads[i])
-    share = piece.load / (len(members) + 1)
-    passed = piece.share - share
-    if passed < least:
-        return None
-    tile = piece.tile.given((*members, newcomer))
-    return Step(piece, (replace(piece, tile=tile),), passed, share)
+    lightest = np.argsort(others, kind="stable")[: count - len(members)]
+    return Step(piece, (replace(piece, tile=piece.tile.given((*members, *lightest.tolist()))),))

@@ -137,9 +137,10 @@ def moves_between(old: TileRoute, new: TileRoute) -> tuple[TileMove, ...]:
     """
     if old == new:
         return ()
-    pairs = np.unique(np.stack([old.tile_of_cell, new.tile_of_cell]), axis=1).T
+    pairs = np.unique(old.tile_of_cell * len(new.tiles) + new.tile_of_cell).tolist()
     moves = []
-    for before, after in ((old.tiles[i], new.tiles[j]) for i, j in pairs.tolist()):
+    for first, second in (divmod(pair, len(new.tiles)) for pair in pairs):
+        before, after = old.tiles[first], new.tiles[second]
         if before.members != after.members:
             both = Tile(
                 max(before.top, after.top),

@@ -115,7 +115,7 @@ def test_a_point_is_performed_by_all_policies() -> None:
     assert json.loads(json.dumps(result.as_json())) == result.as_json()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["step", "two"])
 def test_auto_loses_to_nobody_in_a_hotspot(kind: Kind) -> None:
     hot = Point("hotspot", 0, 1_000_000, rounds=40, kind=kind, cells=32, points=20_000)
     found = perform(hot, 5).outcomes
