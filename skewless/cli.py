@@ -126,17 +126,28 @@ def demo(
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Where results and the figure go.",
+            help="Where results and the figure or animation go.",
             show_default="a new temporary folder",
         ),
     ] = None,
-    instances: Annotated[int, typer.Option(min=1, help="Tasks that share each join.")] = 8,
+    instances: Annotated[int, typer.Option(min=1, help="Tasks that share each query.")] = 8,
     seed: Annotated[int, typer.Option(help="Same seed, same city.")] = 7,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live view.")] = False,
+    spatial: Annotated[
+        bool,
+        typer.Option(
+            "--spatial",
+            help="Instead, free drivers within 500 m of every order, and areas that people watch; "
+            "leaves an animation.",
+        ),
+    ] = False,
     json_path: JsonFile = None,
 ) -> None:
     """Match orders with nearby drivers in a city: plain hashing and Skewless side by side, live."""
-    from skewless.lab.demo import run
+    if spatial:
+        from skewless.lab.demo.spatial import run
+    else:
+        from skewless.lab.demo import run
 
     run(seconds=seconds, out=out, instances=instances, seed=seed, json_path=json_path, plain=plain)
 
@@ -253,6 +264,20 @@ def shed(
 
     result = run(scenarios=scenario or None, json_path=json_path, quick=quick)
     _fail_on_errors(result)
+
+
+@bench.command()
+def spatial(
+    part: Annotated[
+        Names, only("part", "subscriptions, kernel, distance, hotspot, adding or fixed")
+    ] = None,
+    quick: SmallInputs = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure subscriptions and joins by distance: Skewless, Spark's own means, STRtree."""
+    from skewless.lab.bench.spatial import run
+
+    _fail_on_errors(run(parts=part or None, json_path=json_path, quick=quick))
 
 
 @bench.command()

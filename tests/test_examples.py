@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import skewless.lab.demo
-from skewless.examples import ride_hailing, too_fast
+from skewless.examples import nearby_drivers, ride_hailing, too_fast
+from skewless.lab.demo import spatial
 from skewless.lab.demo.feed import Feed
+from skewless.lab.demo.globe import GlobeFeed
 from skewless.lab.workloads import City
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +28,22 @@ MATCHES = """
 RESULTS = """
     select cell, order_id, epoch_us(ordered_at), x, y,
         driver_id, epoch_us(seen_at), x_right, y_right
+    from read_parquet('{results}/**/*.parquet') order by all
+"""
+
+NEARBY = """
+    with pairs as (
+        select order_id, driver_id, epoch_us(seen_at) as seen,
+            2 * 6371008.8 * asin(sqrt(power(sin(radians(d.lat - o.lat) / 2), 2)
+                + cos(radians(o.lat)) * cos(radians(d.lat))
+                * power(sin(radians(d.lon - o.lon) / 2), 2))) as metres
+        from read_parquet('{orders}/*.parquet') o join read_parquet('{drivers}/*.parquet') d
+        on d.free and seen_at - ordered_at between interval '-30s' and interval '0s'
+    )
+    select order_id, driver_id, seen, round(metres, 3) from pairs where metres <= 500 order by all
+"""
+NEARBY_RESULTS = """
+    select order_id, driver_id, epoch_us(seen_at), round(metres, 3)
     from read_parquet('{results}/**/*.parquet') order by all
 """
 
@@ -78,6 +96,36 @@ def test_the_demo_runs_on_the_engine(spark: Any, tmp_path: Path) -> None:
         assert query["rows"] == summary["rows"]
         assert query["rows_late"] == 0
         assert query["matches"] == query["result_rows"] > 0
+
+
+def test_the_example_finds_every_free_driver_within_500_m(spark: Any, tmp_path: Path) -> None:
+    feed = GlobeFeed(
+        City(np.random.default_rng(3), drivers=150, start_hour=8.0),
+        tmp_path / "input",
+        steps_per_file=4,
+    )
+    feed.write_next()
+    folders = (str(feed.orders_dir), str(feed.drivers_dir), str(tmp_path))
+    query = nearby_drivers.nearby(spark, *folders)
+    try:
+        for _ in range(3):  # several micro-batches, with matches across their borders
+            query.processAllAvailable()
+            feed.write_next()
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    expected = duckdb.sql(NEARBY.format(orders=feed.orders_dir, drivers=feed.drivers_dir))
+    found = duckdb.sql(NEARBY_RESULTS.format(results=tmp_path / "results"))
+    assert len(expected) > 100
+    assert found.fetchall() == expected.fetchall()
+
+
+def test_the_spatial_demo_runs_on_the_engine(spark: Any, tmp_path: Path) -> None:
+    summary = spatial.run(seconds=2, instances=3, out=tmp_path, plain=True, spark=spark)
+    assert summary["orders"] > 0
+    assert summary["area_matches"] > 0
+    assert Path(summary["animation"]).is_file()
+    assert Path(summary["results"]).is_dir()
 
 
 def test_too_fast_draws_both_runs(

@@ -27,6 +27,11 @@ ROCKSDB = {
 }
 
 
+def rocksdb_join(version: str) -> dict[str, str]:
+    """RocksDB for Spark's join, with its state in this format."""
+    return {**ROCKSDB, _JOIN_FORMAT: version}
+
+
 @dataclass(frozen=True)
 class Replay:
     """What an engine is given: both folders, the window, and where it may keep its state."""
@@ -119,7 +124,7 @@ ENGINES = {
             _spark(
                 f"spark-rocksdb{version}",
                 f"Spark, RocksDB, join state format {version}",
-                {**ROCKSDB, _JOIN_FORMAT: version},
+                rocksdb_join(version),
             )
             for version in ("2", "4")
         ),

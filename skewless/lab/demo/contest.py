@@ -1,4 +1,4 @@
-"""One of the demo's two queries: the same join of the same rows, under a policy of its own."""
+"""One of the demo's two queries: what it reads, and what it has told so far."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from skewless.lab.demo.feed import Feed
 from skewless.lab.demo.track import Track
 
 
@@ -17,6 +18,7 @@ class Contender:
     query: Any
     results: Path
     track: Track = field(default_factory=Track)
+    reads: tuple[str, ...] = ("orders", "drivers")  # names of `Feed.counts`
 
     def look(self) -> None:
         """Take up what the query tells; raises what made it stop, if it has."""
@@ -28,6 +30,10 @@ class Contender:
         # The list of recent records is long and slow to fetch: only where the last is not enough.
         skipped = last["skewless"]["batchId"] > self.track.next_number
         self.track.add(self.query.recentProgress if skipped else [last])
+
+    def is_done_with(self, feed: Feed) -> bool:
+        """Whether it has taken up every row that was written for it."""
+        return self.track.rows >= sum(feed.counts[name] for name in self.reads)
 
     def result_rows(self) -> int:
         """Rows in the result files, by their footers: what was really written."""

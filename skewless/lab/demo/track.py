@@ -29,6 +29,7 @@ class Batch:
     moves: tuple[Move, ...]
     splits: frozenset[int]  # hashes of the keys that are split from the next batch on
     imbalance_expected: float | None  # as the planner reckons it: the straggler above the mean
+    unit: str  # what moves: a partition, or a rectangle of a map
 
     @property
     def straggler_ms(self) -> float:
@@ -37,7 +38,7 @@ class Batch:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Batch":
-        """Read Spark's record with Skewless's part in it, of a query with one join."""
+        """Read Spark's record with Skewless's part in it, of a query with one operator."""
         skewless = record["skewless"]
         (join,) = skewless["operators"]
         balance = join["balance"]
@@ -57,6 +58,7 @@ class Batch:
             moves=tuple((partition, old, new) for partition, old, new in balance["moves"]),
             splits=frozenset(split["hash"] for split in balance["splits"]),
             imbalance_expected=balance["imbalanceAfter"],
+            unit="rectangle" if join["operator"] == "subscribe" else "partition",
         )
 
 

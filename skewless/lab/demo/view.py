@@ -156,7 +156,9 @@ def enacted(change: Change) -> str:
     if moves := change.batch.moves:
         listed = ", ".join(f"{old}→{new}" for _, old, new in moves[:MOVES_SHOWN])
         more = ", …" if len(moves) > MOVES_SHOWN else ""
-        parts.append(f"{len(moves)} partition{'s' * (len(moves) > 1)} moved ({listed}{more})")
+        parts.append(
+            f"{len(moves)} {change.batch.unit}{'s' * (len(moves) > 1)} moved ({listed}{more})"
+        )
     for count, done in ((change.split, "split"), (change.folded, "folded")):
         if count:
             parts.append(f"{count} key{'s' * (count > 1)} {done}")

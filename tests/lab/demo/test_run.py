@@ -1,7 +1,6 @@
 """The demo as a whole, on queries that stand in for Spark's, so that it takes seconds."""
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,57 +10,10 @@ import pytest
 
 import skewless.examples.ride_hailing
 import skewless.lab.demo
+import skewless.lab.demo.play
 from skewless import SkewlessError
 
-from .records import record
-
-
-class FakeQuery:
-    """Takes up all files that are new at each look, as a micro-batch would."""
-
-    def __init__(self, orders: str, drivers: str, fail_at: int | None) -> None:
-        self._folders = [Path(orders), Path(drivers)]
-        self._seen: set[Path] = set()
-        self._records: list[dict[str, Any]] = []
-        self._fail_at = fail_at
-        self._ended = threading.Event()
-
-    @property
-    def isActive(self) -> bool:  # noqa: N802 - Spark's name
-        return not self._ended.is_set()
-
-    def exception(self) -> Exception | None:
-        return RuntimeError("the batch broke") if self._ended.is_set() else None
-
-    @property
-    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
-        return self._records
-
-    @property
-    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        rows = []
-        for folder in self._folders:
-            new = sorted(set(folder.glob("part-*")) - self._seen)
-            self._seen.update(new)
-            rows.append(sum(pq.read_metadata(file).num_rows for file in new))
-        if sum(rows):
-            self._records.append(record(len(self._records), rows=(rows[0], rows[1])))
-        if len(self._records) == self._fail_at:
-            self._ended.set()
-        return self._records[-1] if self._records else None
-
-    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802 - Spark's name
-        return self._ended.wait(timeout)
-
-    def stop(self) -> None:
-        self._ended.set()
-
-
-class FakeSession:
-    stopped = False
-
-    def stop(self) -> None:
-        self.stopped = True
+from .fakes import FakeQuery, FakeSession
 
 
 @pytest.fixture
@@ -79,8 +31,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeQuery]:
         return queries[-1]
 
     monkeypatch.setattr(skewless.examples.ride_hailing, "dispatch", dispatch)
-    monkeypatch.setattr(skewless.lab.demo, "FILE_PERIOD_S", 0.1)
-    monkeypatch.setattr(skewless.lab.demo, "POLL_S", 0.01)
+    monkeypatch.setattr(skewless.lab.demo.play, "FILE_PERIOD_S", 0.1)
+    monkeypatch.setattr(skewless.lab.demo.play, "POLL_S", 0.01)
     return queries
 
 
@@ -133,7 +85,7 @@ def test_a_failing_query_ends_the_run_with_its_error(
 def test_a_query_that_hangs_ends_the_run(
     tmp_path: Path, started: list[FakeQuery], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skewless.lab.demo, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(skewless.lab.demo.play, "PATIENCE_S", 0.1)
     monkeypatch.setattr(FakeQuery, "lastProgress", None)
     with pytest.raises(TimeoutError, match="was not done"):
         skewless.lab.demo.run(seconds=30, out=tmp_path, plain=True, spark=FakeSession())
