@@ -30,7 +30,7 @@ NAMES = ["Swarm", "StaticGrid", "StaticGrid from history", "Replicated", "AutoTi
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
 def test_a_policy_is_described_and_remembers_in_json(policy: TilePolicy) -> None:
     described = policy.describe()
-    assert described["policy"] == type(policy).__name__
+    assert described["policy"] == type(policy).__name__.removesuffix("Tiles")
     assert json.loads(json.dumps(described)) == described
     memory: dict = {}
     route = policy.tiles(grid_of(64), 2)
