@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
+from skewless.kernels.rectangles import Boxes, Extent, Needles, RectangleIndex
 from skewless.lab.bench.spatial_engines import STRTREE, tree_of
 from skewless.lab.bench.spatial_scenes import BOUNDS, SEED, SIDE, query_table
 from skewless.lab.workloads.hotspots import around
@@ -39,7 +39,8 @@ def index_of(queries: pa.Table) -> RectangleIndex:
 
 
 def in_index(index: RectangleIndex, x: Any, y: Any) -> int:
-    return sum(len(found.points) for found in index.around(x, y).portions(PORTION))
+    search = index.around(Needles(index.extent, x, y))
+    return sum(len(found.points) for found in search.portions(PORTION))
 
 
 def in_tree(tree: Any, x: Any, y: Any) -> int:
