@@ -19,6 +19,7 @@ from skewless.errors import bad_argument
 from skewless.lab.bench.balance import SCENARIOS
 from skewless.lab.bench.engines import ENGINES
 from skewless.lab.bench.shed import SCENARIOS as SHED_SCENARIOS
+from skewless.lab.bench.spatial import PARTS as SPATIAL_PARTS
 from skewless.lab.bench.workloads import FULL
 
 Calls = list[dict[str, Any]]
@@ -64,6 +65,7 @@ def test_version() -> None:
         ("bench", "join"),
         ("bench", "balance"),
         ("bench", "shed"),
+        ("bench", "spatial"),
         ("reproduce",),
         ("reproduce", "ls-stream"),
     ],
@@ -97,6 +99,14 @@ def test_demo_defaults(stand_in: Callable[[str], Calls]) -> None:
             "plain": False,
         }
     ]
+
+
+def test_the_spatial_demo_is_one_of_its_own(stand_in: Callable[[str], Calls]) -> None:
+    calls, others = stand_in("skewless.lab.demo.spatial"), stand_in("skewless.lab.demo")
+    assert invoke("demo", "--spatial", "--seconds", "9", "--plain").exit_code == 0
+    assert not others
+    assert calls[0] | {"seconds": 9, "plain": True} == calls[0]
+    assert calls[0].keys() == {"seconds", "out", "instances", "seed", "json_path", "plain"}
 
 
 def test_demo_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
@@ -178,14 +188,17 @@ def test_bench_by_scenarios(stand_in: Callable[[str], Calls], tmp_path: Path, na
     ]
 
 
-@pytest.mark.parametrize(("name", "scenarios"), [("balance", SCENARIOS), ("shed", SHED_SCENARIOS)])
+@pytest.mark.parametrize(
+    ("name", "scenarios"),
+    [("balance", SCENARIOS), ("shed", SHED_SCENARIOS), ("spatial", SPATIAL_PARTS)],
+)
 def test_bench_help_names_the_scenarios(name: str, scenarios: tuple[str, ...]) -> None:
     text = invoke("bench", name, "--help").output
     for scenario in scenarios:
         assert scenario in text
 
 
-@pytest.mark.parametrize("name", ["balance", "shed"])
+@pytest.mark.parametrize("name", ["balance", "shed", "spatial"])
 def test_bench_with_errors_fails(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     module = ModuleType(f"skewless.lab.bench.{name}")
     module.run = lambda **options: {"errors": ["one"]}  # type: ignore[attr-defined]

@@ -39,9 +39,8 @@ def index_of(queries: pa.Table) -> RectangleIndex:
 
 
 def in_index(index: RectangleIndex, x: Any, y: Any) -> int:
-    return sum(
-        len(found.points) for found in index.around(Needles(index.extent, x, y)).portions(PORTION)
-    )
+    search = index.around(Needles(index.extent, x, y))
+    return sum(len(found.points) for found in search.portions(PORTION))
 
 
 def in_tree(tree: Any, x: Any, y: Any) -> int:

@@ -146,6 +146,7 @@ def test_subscriptions_that_come_are_found_from_their_batch_on(
     wanted = [inside(points[n], pa.concat_tables(changes[: n + 1])) for n in range(3)]
     found = started(spark, ADDING, inputs, tmp_path)
     assert [batch.matches for batch in found] == wanted
+    assert [batch.rows for batch in found] == scene.rows
     assert sum(wanted) > 0
 
 
