@@ -70,7 +70,7 @@ class JoinOperator(Operator):
 
     @property
     def waits(self) -> bool:
-        return self.emits
+        return self.chooser is not None
 
     @property
     def sheds(self) -> bool:
