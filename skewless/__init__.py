@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from skewless.errors import LateRowsWarning, PerBatchWarning, SkewlessError, StateGrowsWarning
 
 if TYPE_CHECKING:
+    from skewless.operators.join.asof import AsOf
     from skewless.operators.join.call import join
     from skewless.operators.join.match import InnerProduct, Overlap
     from skewless.operators.join.near import Near, Nearest
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "PKG",
     "Agg",
+    "AsOf",
     "Auto",
     "ContRand",
     "Count",
@@ -83,6 +85,7 @@ __all__ = [
 # Loaded on first use: `skewless doctor` must come up on a machine where Spark cannot.
 _HOMES = {
     "Agg": "skewless.operators.keyed.process",
+    "AsOf": "skewless.operators.join.asof",
     "Auto": "skewless.planning.auto",
     "ContRand": "skewless.planning.contrand",
     "Count": "skewless.operators.keyed.process",

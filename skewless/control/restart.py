@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from skewless.control.memory import Balance, Planner
+from skewless.control.scaling import resized_by
 from skewless.planning.policy import RoutingPolicy
 from skewless.planning.scaling import wanted
 from skewless.planning.tiles.policy import TilePolicy
@@ -32,7 +33,7 @@ def adopt(
     if today == before and count == route.instances and keeps_route:
         return state
     keeps_route = keeps_route and same_but_for_instances(before, today)
-    resized = route.resized(count) if keeps_route else None
+    resized = resized_by(policy, route, count) if keeps_route else None
     if resized is not None:
         route, balance = resized, balance.resized(count)
     else:

@@ -9,6 +9,7 @@ from skewless.planning.policy import RoutingPolicy
 from skewless.planning.scaling import Instances
 from skewless.planning.tiles.policy import TilePolicy
 from skewless.routing.route import Route
+from skewless.routing.tiles import TileRoute
 
 # Instances are added after this many busy batches in a row, and removed after more idle ones: an
 # instance too many costs little, but one too few makes batches late.
@@ -28,8 +29,16 @@ def rescaled(
     scale = scaled(policy.instances, policy.busy_ms, work_ms, balance.streak)
     balance = replace(balance, streak=scale.streak)
     count = min(scale.instances, route.partitions)
-    resized = None if count == route.instances else route.resized(count)
+    resized = None if count == route.instances else resized_by(policy, route, count)
     return (route, balance) if resized is None else (resized, balance.resized(count))
+
+
+def resized_by(policy: RoutingPolicy | TilePolicy, route: Route, instances: int) -> Route | None:
+    """A policy's route for another number of instances; None: it has to be made anew."""
+    if isinstance(policy, RoutingPolicy):
+        return policy.resized(route, instances)
+    assert isinstance(route, TileRoute), "a policy for maps has tiles"
+    return policy.resized(route, instances)
 
 
 @dataclass(frozen=True)

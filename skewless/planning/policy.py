@@ -70,6 +70,10 @@ class RoutingPolicy(Policy[Snapshot, Route]):
     def start(self, cores: int) -> Route:
         return TableRoute(self.table(cores))
 
+    def resized(self, route: Route, instances: int) -> Route | None:
+        """The route for another number of instances; None: there is no such route."""
+        return route.resized(instances)
+
     def limits(self, partitions: int) -> Limits:
         """The limits of its plans."""
         return Limits()

@@ -21,7 +21,7 @@ class Swarm(TilePolicy):
 
     A machine costs ΣN·Q·R over its tiles: points, subscriptions, and what arrived in the last
     round. Whether it rebalances follows the throughput (five stages; after `beta` equal decisions
-    it decides otherwise). A round makes up to `moves` reductions. Once in `merge_every` rounds,
+    it decides otherwise). A round makes at most `reductions`. Once in `merge_every` rounds,
     tiles of one instance that form a rectangle are merged instead. It plans once every `every`
     batches.
 
@@ -32,14 +32,14 @@ class Swarm(TilePolicy):
     instances: Instances = None
     cells: int = CELLS
     beta: int = 20
-    moves: int = 1
+    reductions: int = 1
     merge_every: int = 1_200  # 5 hours of 15 s rounds
     every: int = 1
 
     def __post_init__(self) -> None:
         check_range(self.instances)
         check_cells(self.cells)
-        for name in ("beta", "moves", "merge_every", "every"):
+        for name in ("beta", "reductions", "merge_every", "every"):
             check_whole(name, getattr(self, name), 1, 1_000_000)
 
     def plan(self, snapshot: TileSnapshot, memory: Memory) -> Decision[TileRoute]:
@@ -59,7 +59,7 @@ class Swarm(TilePolicy):
             reason = f"throughput stage {stages.stage}: do nothing"
             return stay(snapshot, reason, measure).decision(after_this)
         reasons = []
-        for _ in range(self.moves):
+        for _ in range(self.reductions):
             found = reduction(snapshot, route)
             if found is None:
                 break

@@ -33,10 +33,18 @@ from skewless.kernels.conditions import SetCondition
 from skewless.kernels.groups import without_negative_zero
 from skewless.kernels.near import NearCondition
 from skewless.kernels.pieces import one_array
+from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
-from skewless.operators.join.choosing import KNearest
+from skewless.operators.join.choosing import ClosestInTime, KNearest
 from skewless.operators.join.layout import Layout, OutputColumn
-from skewless.operators.join.match import InnerProduct, Match, Overlap, columns_of, condition_of
+from skewless.operators.join.match import (
+    InnerProduct,
+    Match,
+    Overlap,
+    SetMatch,
+    columns_of,
+    condition_of,
+)
 from skewless.operators.join.near import Near, Nearest
 from skewless.operators.join.operator import JoinOperator
 from skewless.operators.join.postings import SETS
@@ -212,25 +220,36 @@ class LocalJoin(LocalQuery[Batch]):
         fingerprint = {"operator": "join", "on": list(self.on)}
         return JoinOperator(
             layout,
-            self.bounds,
+            self.match.within(self.bounds) if isinstance(self.match, AsOf) else self.bounds,
             self.delays,
             self.policy,
             fingerprint,
             limits=self.limits,
             condition=self._condition(layout),
-            chooser=KNearest(self.match.k) if isinstance(self.match, Nearest) else None,
+            chooser=self._chooser,
             shedding=self.shed,
         )
+
+    @property
+    def _chooser(self) -> KNearest | ClosestInTime | None:
+        if isinstance(self.match, AsOf):
+            return ClosestInTime()
+        return KNearest(self.match.k) if isinstance(self.match, Nearest) else None
+
+    @property
+    def _by(self) -> SetMatch | Near | Nearest | None:
+        """What rows are joined by besides their keys; None: keys are all."""
+        return None if isinstance(self.match, AsOf) else self.match
 
     @property
     def _compared(self) -> tuple[str, ...]:
         """What rows carry to be compared by."""
         if isinstance(self.match, Near | Nearest):
             return POINT_X, POINT_Y
-        return () if self.match is None else (ITEMS,)
+        return () if self._by is None else (ITEMS,)
 
     def _condition(self, layout: Layout) -> SetCondition | NearCondition | None:
-        match = self.match
+        match = self._by
         if isinstance(match, Near | Nearest):
             point = (POINT_X, POINT_Y)
             return NearCondition(match.metric, point, point, match.cells.most, layout.key_columns)
@@ -271,7 +290,7 @@ class LocalJoin(LocalQuery[Batch]):
         """The rows of a side as they go to instances, replicas marked."""
         rows = self._normalise(side, table)
         hashes = rows.column(HASH).to_numpy().view(np.uint64)
-        if self.match is None:
+        if self._by is None:
             spread = spread_hash(rows.drop_columns([HASH]))
             visits = route.visits(side, hashes, spread)  # type: ignore[arg-type]
         else:
@@ -338,7 +357,7 @@ class LocalJoin(LocalQuery[Batch]):
         for key in self.on:
             null |= pc.is_null(table.column(key)).to_numpy()
         hashes = np.zeros(table.num_rows, np.uint64)
-        if self.match is None:
+        if self._by is None:
             hashes = np.where(null, np.uint64(0), self.hash_keys(keys)).astype(np.uint64)
         time = self.time[0] if side == LEFT else self.time[1]
         code = LEFT_CODE if side == LEFT else RIGHT_CODE
@@ -349,7 +368,7 @@ class LocalJoin(LocalQuery[Batch]):
         }
         for i, key in enumerate(self.on):
             columns[key_name(i)] = table.column(key)
-        if self.match is not None:
+        if self._by is not None:
             columns[HASH] = pa.array(spread_hash(table).view(np.int64))
         if isinstance(self.match, Near | Nearest):
             is_left = side == LEFT
@@ -358,7 +377,7 @@ class LocalJoin(LocalQuery[Batch]):
             )
             for name, column in zip(self._compared, self.match.points[not is_left], strict=True):
                 columns[name] = doubles(table, column)
-        elif self.match is not None:
+        elif self._by is not None:
             columns[ITEMS] = self._items(table, side)
         for owner, schema in ((LEFT, self.left_schema), (RIGHT, self.right_schema)):
             for name, slot in self._slots[owner].items():

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
-from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, merged_max
+from skewless.operators.join.asof import AsOf
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.match import Match, Overlap, SetMatch, columns_of
 from skewless.operators.join.near import Near, Nearest
 from skewless.state.watermark import Delays
@@ -54,9 +55,15 @@ def join_oracle(
     if isinstance(match, Near | Nearest) and match.radius is not None:
         conditions.append(_is_near(match, match.radius))
         match = match if isinstance(match, Nearest) else None
-    if isinstance(match, Nearest):
-        assert upper is not None, "the nearest rows are due some time"
-        due_us = None if mark is None else mark - parse_duration_us("within", upper)
+    if isinstance(match, Nearest | AsOf):
+        ends = [None if end is None else parse_duration_us("within", end) for end in within]
+        bounds = Bounds(*ends)
+        if isinstance(match, AsOf):
+            bounds = match.within(bounds)
+            conditions += [f"{gap} >= {bounds.lower_us}"] if bounds.lower_us is not None else []
+        assert bounds.upper_us is not None, "rows that are chosen are due some time"
+        conditions.append(f"{gap} <= {bounds.upper_us}")
+        due_us = None if mark is None else mark - bounds.upper_us
         conditions.append("false" if mark is None else f'epoch_us(l."{time[0]}") < {due_us}')
     conditions.append("true")
     shown = columns or _columns(left, right, on)
@@ -73,6 +80,8 @@ def join_oracle(
         ).fetchall()
         if isinstance(match, Near | Nearest):
             found = _near_pairs(left, right, pairs, match, time[1])
+        elif isinstance(match, AsOf):
+            found = _closest_pairs(left, right, pairs, time)
         else:
             found = _matching(left, right, pairs, match)
         return pa.table(
@@ -85,6 +94,19 @@ def join_oracle(
         )
     query = f"SELECT {select} FROM l JOIN r ON {' AND '.join(conditions)}"
     return connection.sql(query).to_arrow_table()
+
+
+def _closest_pairs(
+    left: pa.Table, right: pa.Table, pairs: list[tuple[int, int]], time: tuple[str, str]
+) -> list[tuple[int, int]]:
+    """The pair of every left row that is closest in time, the earlier one of two."""
+    sides = zip((left, right), time, strict=True)
+    mine, theirs = (table.column(name).cast(pa.int64()).to_pylist() for table, name in sides)
+    best: dict[int, tuple[int, int, int]] = {}
+    for at, other in pairs:
+        apart = (abs(theirs[other] - mine[at]), theirs[other], other)
+        best[at] = min(apart, best.get(at, apart))
+    return [(at, found[2]) for at, found in best.items()]
 
 
 # The number of a row, in a column that no user has.

@@ -30,7 +30,7 @@ NAMES = ["Swarm", "StaticGrid", "StaticGrid from history", "Replicated", "AutoTi
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
 def test_a_policy_is_described_and_remembers_in_json(policy: TilePolicy) -> None:
     described = policy.describe()
-    assert described["policy"] == type(policy).__name__
+    assert described["policy"] == type(policy).__name__.removesuffix("Tiles")
     assert json.loads(json.dumps(described)) == described
     memory: dict = {}
     route = policy.tiles(grid_of(64), 2)
@@ -127,14 +127,14 @@ def test_swarm_follows_its_stages() -> None:
 
 def test_swarm_may_make_several_reductions_in_a_round() -> None:
     load = np.random.default_rng(2).pareto(1.0, (64, 64))
-    _, plans = swarm_rounds(Swarm(8, moves=5), 4, load)
+    _, plans = swarm_rounds(Swarm(8, reductions=5), 4, load)
     assert plans[3].reason.count("instance") == 10
     assert plans[3].imbalance_after < plans[3].imbalance_before
 
 
 def test_swarm_merges_now_and_then() -> None:
     load = np.random.default_rng(2).pareto(1.0, (64, 64))
-    route, _ = swarm_rounds(Swarm(2, moves=20), 5, load)
+    route, _ = swarm_rounds(Swarm(2, reductions=20), 5, load)
     largest = max(route.tiles, key=lambda tile: tile.area)
     parts = (*largest.cut("rows", 1), *(tile for tile in route.tiles if tile != largest))
     cut = TileRoute(route.grid, route.count, parts)
@@ -151,7 +151,7 @@ def test_swarm_merges_now_and_then() -> None:
         (lambda: Swarm(cells=65), "cells: got 65; takes a power of two from 1 to 256"),
         (lambda: Swarm(cells=True), "cells: got True"),
         (lambda: Swarm(beta=0), "beta: got 0"),
-        (lambda: Swarm(moves=1.5), "moves: got 1.5"),
+        (lambda: Swarm(reductions=1.5), "reductions: got 1.5"),
         (lambda: StaticGrid(cells=0), "cells: got 0"),
         (lambda: StaticGrid(history=[1.0, 2.0]), "history: points: got (2,)"),
         (lambda: Replicated(-1), "instances: got -1"),

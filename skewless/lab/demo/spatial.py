@@ -26,7 +26,7 @@ from skewless.state.storage import Storage
 CITY_SECONDS_PER_SECOND = 60  # an hour of the city in a minute
 AREAS = 3_000
 START_UP_S = 60.0  # longer than in the other demo: an animation needs frames
-MOVES = 4  # in a round of SWARM: the crowd jumps, and the run is short
+REDUCTIONS = 4  # in a round of SWARM: the crowd jumps, and the run is short
 JOIN, AREAS_QUERY = "500 m", "areas"
 
 __all__ = ["run"]
@@ -112,7 +112,7 @@ def watch_areas(spark: Any, feed: GlobeFeed, folder: Path, instances: int) -> An
         x="lon",
         y="lat",
         bounds=feed.projection.bounds,
-        balance=sk.Swarm(instances=instances, moves=MOVES),
+        balance=sk.Swarm(instances=instances, reductions=REDUCTIONS),
     )
     sink = passed.writeStream.format("noop")
     sink = sink.option("checkpointLocation", str(folder / "areas" / "checkpoint"))

@@ -9,7 +9,9 @@ from skewless.durations import Duration, parse_duration_us
 from skewless.engine.columns import LEFT_CODE, RIGHT_CODE, TIME, key_name, slot_name
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
 from skewless.operators.balance import routing_policy
+from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
+from skewless.operators.join.choosing import Chooser, ClosestInTime
 from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.match import InnerProduct, Match, Overlap
 from skewless.operators.join.near import Near, Nearest
@@ -59,9 +61,10 @@ def join(
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
     inputs' own `withWatermark`, else "0 seconds" with a warning). `match` joins by sets,
     `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may then be
-    left out. `shed` keeps the time of a batch below a limit by probing less when the input is too
-    fast. The result has the key columns once, then the left's other columns, then the right's, with
-    `suffix` where a name is taken.
+    left out. `match=sk.AsOf(...)` gives, of all rows with equal keys, the one closest in time.
+    `shed` keeps the time of a batch below a limit by probing less when the input is too fast. The
+    result has the key columns once, then the left's other columns, then the right's, with `suffix`
+    where a name is taken.
 
         matches = sk.join(orders, drivers, on="cell", time=("ordered_at", "seen_at"),
                           within=("-10 seconds", "10 seconds"), watermark="5 seconds")
@@ -79,16 +82,18 @@ def join(
         raise bad_argument("suffix", suffix, "a text that is not empty")
     if policy.needs_combinable:
         raise bad_argument("balance", policy, "another policy: sk.PKG is for sk.Count and sk.Agg")
-    keys = [] if on is None and match is not None else _keys(inputs, on)
+    keys = [] if on is None and matched is not None else _keys(inputs, on)
     times = _times(inputs, time)
     bounds = _bounds(within)
+    if isinstance(match, AsOf):
+        bounds = match.within(bounds)
     timed = _timed(left, right)
     delays = _delays(watermark, inputs, times, frozenset(timed))
     waiting = _without_watermark(left, right, delays)
-    if waiting and isinstance(match, Nearest):
+    if waiting and isinstance(match, Nearest | AsOf):
         raise SkewlessError(
-            f"watermark: {_no_watermark(waiting[0])}; sk.Nearest takes streams that have one: a "
-            "left row is given when the watermark has passed it"
+            f"watermark: {_no_watermark(waiting[0])}; sk.{type(match).__name__} takes streams that "
+            "have one: a left row is given when the watermark has passed it"
         )
     _warn_of_growth(bounds, delays, waiting)
     plan = _plan(inputs, keys, times, suffix, matched)
@@ -108,12 +113,13 @@ def join(
             # Slots name the columns of segments. They depend on more of a type than its name.
             "slots": {LEFT: _slots(plan.left), RIGHT: _slots(plan.right)},
             **({} if matched is None else {"match": matched.described()}),
+            **({"asOf": match.direction} if isinstance(match, AsOf) else {}),
         },
         shedding=shed,
         condition=None
         if matched is None
         else matched.condition(plan.layout, plan.left, plan.right),
-        chooser=None if matched is None else matched.chooser,
+        chooser=_chooser(match, matched),
     )
     rows = JoinRows(
         plan.left,
@@ -339,15 +345,22 @@ def _keys(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyColu
     return pairs
 
 
+def _chooser(match: Match | None, matched: SetColumns | PointColumns | None) -> Chooser | None:
+    """Who chooses of the rows that match; None: all are given."""
+    if isinstance(match, AsOf):
+        return ClosestInTime()
+    return None if matched is None else matched.chooser
+
+
 def _matched(inputs: tuple[Input, Input], match: Any) -> SetColumns | PointColumns | None:
-    if match is None:
+    if match is None or isinstance(match, AsOf):
         return None
     if isinstance(match, Overlap | InnerProduct):
         return SetColumns.of(inputs, match)
     if isinstance(match, Near | Nearest):
         return PointColumns.of(inputs, match)
-    takes = "sk.Overlap, sk.InnerProduct, sk.Near, sk.Nearest, or None: equality on `on`"
-    raise bad_argument("match", match, takes)
+    takes = "sk.Overlap, sk.InnerProduct, sk.Near, sk.Nearest, sk.AsOf"
+    raise bad_argument("match", match, f"{takes}, or None: equality on `on`")
 
 
 def _times(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:

@@ -1,10 +1,13 @@
 """Which of its candidates a left row is given with, where it waits for all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from skewless.engine.columns import ROW_HASH
+from skewless.kernels.closest import CANDIDATE_BYTES as CLOSEST_BYTES
+from skewless.kernels.closest import ClosestRows
+from skewless.kernels.equijoin import Probe
 from skewless.kernels.near import NearCondition
 from skewless.kernels.nearest import CANDIDATE_BYTES, NearestRows
 from skewless.kernels.ordering import IndexArray
@@ -14,8 +17,8 @@ from skewless.kernels.runs import SortedRun
 class Choice(Protocol):
     """Takes in the candidates of some left rows, and keeps those that are given."""
 
-    def offer(self, number: int, stored: SortedRun, needle: IndexArray, other: IndexArray) -> None:
-        """Postings of a numbered run of right rows that match postings of the left rows."""
+    def meet(self, number: int, found: Probe, keys: Sequence[str], at_once: int) -> None:
+        """What a probe has found in a numbered run of right rows, looked at in portions."""
         ...
 
     def chosen(self) -> Iterator[tuple[int, IndexArray, IndexArray]]:
@@ -31,7 +34,7 @@ class Chooser(Protocol):
         """About what is kept for a left row until its choice is made."""
         ...
 
-    def begin(self, needles: SortedRun, condition: NearCondition) -> Choice: ...
+    def begin(self, needles: SortedRun, condition: NearCondition | None) -> Choice: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class KNearest:
     def row_bytes(self) -> int:
         return self.k * CANDIDATE_BYTES
 
-    def begin(self, needles: SortedRun, condition: NearCondition) -> "_KNearestChoice":
+    def begin(self, needles: SortedRun, condition: NearCondition | None) -> "_KNearestChoice":
+        assert condition is not None, "the nearest are those of a join by distance"
         return _KNearestChoice(needles, condition, NearestRows(len(needles), self.k))
 
 
@@ -54,16 +58,48 @@ class _KNearestChoice:
     condition: NearCondition
     best: NearestRows
 
-    def offer(self, number: int, stored: SortedRun, needle: IndexArray, other: IndexArray) -> None:
-        mine, theirs = self.needles.rows_of(needle), stored.rows_of(other)
-        self.best.offer(
-            mine,
-            self.condition.distances(self.needles, stored, mine, theirs),
-            stored.times[other],
-            stored.rows.column(ROW_HASH).to_numpy()[theirs],
-            number,
-            theirs,
-        )
+    def meet(self, number: int, found: Probe, keys: Sequence[str], at_once: int) -> None:
+        stored = found.stored
+        for needle, other in found.pairs(keys, at_once):
+            near = self.condition.qualifying(self.needles, stored, needle, other)
+            mine, theirs = self.needles.rows_of(needle[near]), stored.rows_of(other[near])
+            self.best.offer(
+                mine,
+                self.condition.distances(self.needles, stored, mine, theirs),
+                stored.times[other[near]],
+                stored.rows.column(ROW_HASH).to_numpy()[theirs],
+                number,
+                theirs,
+            )
+
+    def chosen(self) -> Iterator[tuple[int, IndexArray, IndexArray]]:
+        return self.best.chosen()
+
+
+@dataclass(frozen=True)
+class ClosestInTime:
+    """The one right row that is closest in time."""
+
+    @property
+    def row_bytes(self) -> int:
+        return CLOSEST_BYTES
+
+    def begin(self, needles: SortedRun, condition: NearCondition | None) -> "_ClosestChoice":
+        return _ClosestChoice(ClosestRows(needles.times))
+
+
+@dataclass(frozen=True)
+class _ClosestChoice:
+    best: ClosestRows
+
+    def meet(self, number: int, found: Probe, keys: Sequence[str], at_once: int) -> None:
+        times = found.stored.times
+        if not found.compare_pairs:
+            # Matches are a range whose times rise: two of them are looked at, not all.
+            self.best.offer(number, times, found.start, found.count)
+            return
+        for needle, other in found.pairs(keys, at_once):
+            self.best.offer_pairs(number, times, needle, other)
 
     def chosen(self) -> Iterator[tuple[int, IndexArray, IndexArray]]:
         return self.best.chosen()

@@ -71,7 +71,7 @@ class EmitTask:
     bounds: Bounds
     route: Route
     segments: Segments
-    condition: NearCondition
+    condition: NearCondition | None  # None: equal keys are all
     chooser: Chooser
     due: Due
     limits: Limits = field(default_factory=Limits)
@@ -87,7 +87,8 @@ class EmitTask:
         instance = named_instance(batches) if instance is None else instance
         assert instance is not None, "every row names the instance where its task does not"
         compile_kernels()
-        compile_near()
+        if self.condition is not None:
+            compile_near()
         chunks = Chunks(self.limits)
         segments = self._meeting(instance, RIGHT)
         for needles in self._due_rows(instance):
@@ -123,10 +124,11 @@ class EmitTask:
     def _offer(self, choice: Choice, needles: SortedRun, number: int, stored: SortedRun) -> None:
         """The right rows of a run that match, as candidates of the left rows."""
         keys = self.layout.key_columns
-        found = probe(needles, stored, *self.bounds.around(LEFT), keys, hash_is_key=True)
-        for needle, other in found.pairs(keys, self.limits.chunk_rows):
-            near = self.condition.qualifying(needles, stored, needle, other)
-            choice.offer(number, stored, needle[near], other[near])
+        # A condition compares the keys itself.
+        proven = self.layout.hash_is_key or self.condition is not None
+        found = probe(needles, stored, *self.bounds.around(LEFT), keys, proven)
+        if found.total:
+            choice.meet(number, found, keys, self.limits.chunk_rows)
 
 
 def _taken(run: SortedRun, at: IndexArray) -> SortedRun:

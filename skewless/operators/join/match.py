@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from skewless.errors import bad_argument
 from skewless.kernels.conditions import SetCondition
+from skewless.operators.join.asof import AsOf
 from skewless.operators.join.near import Near, Nearest, is_number
 from skewless.operators.join.postings import SETS
 
@@ -52,7 +53,7 @@ class InnerProduct:
 
 
 SetMatch = Overlap | InnerProduct
-Match = SetMatch | Near | Nearest
+Match = SetMatch | Near | Nearest | AsOf
 
 
 def columns_of(match: SetMatch) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.errors import bad_argument
-from skewless.kernels.near import NearCondition
+from skewless.kernels.conditions import SetCondition
 from skewless.load.report import Report
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.choosing import Chooser
@@ -60,7 +60,7 @@ class JoinOperator(Operator):
             takes = "a duration for the right side, because left rows wait for its watermark"
             raise bad_argument("watermark", None, takes)
         if self.shedding is not None:
-            takes = "None, because the nearest rows are chosen of all that there are"
+            takes = "None, because rows are chosen of all that there are"
             raise bad_argument("shed", self.shedding, takes)
 
     @property
@@ -190,7 +190,7 @@ class JoinOperator(Operator):
     ) -> EmitTask | None:
         """The task that gives the left rows which have become due; None: there are none."""
         assert self.chooser is not None, "asked of operators that emit"
-        assert isinstance(self.condition, NearCondition), "what is chosen are the nearest rows"
+        assert not isinstance(self.condition, SetCondition), "no choice is made of sets"
         keep_from = self.bounds.keep_from_us(after.watermark_us, self.delays)[LEFT]
         if keep_from is None:
             return None

@@ -1,6 +1,7 @@
 """Auto on a map: keeps every instance equally busy, and shares cells that none can hold."""
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,10 @@ class AutoTiles(TilePolicy):
         """The same options, on a map."""
         options = {field.name: getattr(policy, field.name) for field in fields(Auto)}
         return AutoTiles(**options, cells=cells)
+
+    def describe(self) -> dict[str, Any]:
+        """Under the name that users know."""
+        return {**super().describe(), "policy": Auto.__name__}
 
     def limits(self, partitions: int) -> Limits:
         return Limits(max_moves=self.max_moves)

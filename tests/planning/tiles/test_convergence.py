@@ -94,7 +94,7 @@ def test_swarm_rests_where_no_machine_can_be_relieved(seed: int) -> None:
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     instances = int(rng.integers(2, 12))
-    world = Map(rng, Swarm(instances, moves=10), Swarm(instances, cells=SIDE).start(1))
+    world = Map(rng, Swarm(instances, reductions=10), Swarm(instances, cells=SIDE).start(1))
     for _ in range(400):
         plan, world.memory = planned(world.policy, world.snapshot(), world.memory)
         world.route = plan.route
