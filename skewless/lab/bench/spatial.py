@@ -102,7 +102,7 @@ FULL: tuple[Part | Bare, ...] = (
     Part(
         "hotspot",
         "40 % of the points in 15 % of the map's side, 2 instances",
-        Crowded(Length(20, 12), 1_000_000, (50_000,) * 20, hot_from=4),
+        Crowded(Length(20, 12), 1_000_000, (100_000,) * 20, hot_from=4),
         (SWARM, STATIC, REPLICATED, AUTO),
         repeats=2,
         targets=(

@@ -97,7 +97,7 @@ class Subscribed(Scene):
 
 @dataclass(frozen=True)
 class Crowded(Subscribed):
-    """People in cities; from batch `hot_from` on, a hotspot has a part of them.
+    """Points anywhere on the map; from batch `hot_from` on, a hotspot has a part of them.
 
     Subscriptions are those of the time of the hotspot: who goes there has also subscribed there.
     """
@@ -112,8 +112,8 @@ class Crowded(Subscribed):
 
 
 def hot_map() -> HotMap:
-    """Cities, and the paper's hotspot as a step, with 40 % of the points."""
-    crowd = Crowd.cities(np.random.default_rng(SEED))
+    """The paper's hotspot as a step, with 40 % of the points; the others are anywhere."""
+    crowd = Crowd.cities(np.random.default_rng(SEED), anywhere=1.0)
     return HotMap(crowd, hotspots("step", start_s=HOT_S, length_s=3_600.0))
 
 

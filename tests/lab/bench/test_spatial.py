@@ -125,7 +125,7 @@ def test_scenes_have_the_rows_they_say(scene: Scene, tmp_path: Path) -> None:
 def test_all_contenders_find_the_subscriptions_of_brute_force(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    scene = Crowded(TWO, 3_000, (500, 700), hot_from=1)
+    scene = Crowded(TWO, 20_000, (600, 700), hot_from=1)
     inputs = scene.write(tmp_path / "data")
     queries = pa.concat_tables(tables(inputs[1]))
     files = tables(inputs[0])
