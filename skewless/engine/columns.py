@@ -21,6 +21,9 @@ IDENTITY, ACTION, ORDER = "n", "a", "o"
 ADD, REMOVE, SNAPSHOT, UNKNOWN = range(4)
 # Only in the state, where the nearest rows are chosen: the spread value, which settles ties.
 ROW_HASH = "r"
+# Only in the state, where rows are given that have no match: of a row, that nothing is to be found
+# out any more.
+DECIDED = "d"
 # The fields of an item where it is more than its hash.
 ITEM_HASH, ITEM, WEIGHT = "h", "i", "w"
 # Only where a task cannot tell by its number which instance it is.

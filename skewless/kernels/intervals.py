@@ -1,6 +1,7 @@
 """Finds, for every needle row, the stored rows of equal hash inside its time bounds."""
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
@@ -101,6 +102,18 @@ def ranges_within(
         count,
     )
     return start, count, int(total)
+
+
+def covered(start: IndexArray, count: IndexArray, size: int) -> npt.NDArray[np.bool_]:
+    """Which of so many stored rows are in some needle's range.
+
+    >>> covered(np.array([0, 1, 5]), np.array([2, 2, 0]), 6).tolist()
+    [True, True, True, False, False, False]
+    """
+    hit = count > 0
+    begins = np.bincount(start[hit], minlength=size + 1)
+    ends = np.bincount(start[hit] + count[hit], minlength=size + 1)
+    return np.cumsum(begins - ends)[:size] > 0
 
 
 @njit(cache=True, nogil=True)

@@ -67,6 +67,10 @@ class Route(ABC):
     def replicas_meet(self) -> bool:
         """Whether two rows may meet where neither is at home."""
 
+    def shares(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of these keys may have rows of one batch on several instances."""
+        return np.full(len(hashes), self.spreads)
+
     @abstractmethod
     def homes(self, side: Side, hashes: Hashes, spread: Hashes) -> Instances:
         """The instance that stores each row.

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from skewless.errors import SkewlessError, bad_argument
 from skewless.routing.entries import Entry
@@ -73,6 +74,12 @@ class TableRoute(Route):
             return np.full(len(hashes), NOWHERE)
         found = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
         return np.where(known[found] == hashes, order[found], NOWHERE)
+
+    def shares(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        places = self._places(hashes)
+        sizes = np.array([len(key.members) for key in self.exceptions] or [1])
+        shared: npt.NDArray[np.bool_] = (places != NOWHERE) & (sizes[places] > 1)
+        return shared
 
     def homes(self, side: Side, hashes: Hashes, spread: Hashes) -> Instances:
         """A row of an exception goes to a member chosen by its spread value."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +29,16 @@ class Sink(Protocol):
     def write(self, result: DataFrame, batch: int) -> None: ...
 
 
+@runtime_checkable
+class InParts(Protocol):
+    """A sink that may be given a batch in two parts, each as soon as it is known."""
+
+    def write(self, result: DataFrame, batch: int) -> None: ...
+    def write_rest(self, result: DataFrame, batch: int) -> None:
+        """Adds rows to a batch of which some were written; a replay begins with `write`."""
+        ...
+
+
 @dataclass(frozen=True)
 class FileSink:
     """A folder `batch=<id>` per batch below the path, overwritten when the batch is replayed."""
@@ -40,7 +50,13 @@ class FileSink:
     plan_is_ours: bool = True
 
     def write(self, result: DataFrame, batch: int) -> None:
-        writer = result.write.format(self.format).mode("overwrite").options(**self.options)
+        self._save(result, batch, "overwrite")
+
+    def write_rest(self, result: DataFrame, batch: int) -> None:
+        self._save(result, batch, "append")
+
+    def _save(self, result: DataFrame, batch: int, mode: str) -> None:
+        writer = result.write.format(self.format).mode(mode).options(**self.options)
         # A session may say "dynamic", which would leave partitions that a replay writes no more.
         writer = writer.option("partitionOverwriteMode", "static")
         if self.partition_by:
@@ -61,6 +77,9 @@ class FormatSink:
     def plan_is_ours(self) -> bool:
         # Some formats coalesce what they write (JDBC does), and any connector may.
         return self.format.lower() == "noop"
+
+    def write_rest(self, result: DataFrame, batch: int) -> None:
+        self.write(result, batch)
 
     def write(self, result: DataFrame, batch: int) -> None:
         mode = "overwrite" if self.format.lower() == "noop" else "append"
@@ -120,6 +139,9 @@ class MemorySink:
                     rows = pa.concat_tables(both, promote_options="permissive")
                 self._parts.append(_Part(rows, self.session.createDataFrame(rows, self.schema)))
             self.publish()
+
+    def write_rest(self, result: DataFrame, batch: int) -> None:
+        self.write(result, batch)
 
     def publish(self) -> None:
         """Makes what was received so far readable under the query's name.

@@ -23,7 +23,7 @@ from skewless.runtime.failures import (
 )
 from skewless.runtime.garbage import GarbageCollection
 from skewless.runtime.routing import hashable_columns
-from skewless.runtime.sinks import Sink
+from skewless.runtime.sinks import InParts, Sink
 from skewless.runtime.topology import Node, Source, Table, Topology
 from skewless.runtime.types import has_fixed_width
 
@@ -101,11 +101,23 @@ class Step:
         engine, clock = self.engine, flow.clock
         # Before the result is asked for: that runs the tasks of operators that emit.
         engine.faults.reach("before_sink", batch_id)
-        last = self.topology.nodes[-1]
-        result = flow.result(last, plan_is_ours=self.sink.plan_is_ours)
-        clock.lap("prepare")
-        self.sink.write(result, batch_id)
-        clock.lap("sink")
+        last, sink = self.topology.nodes[-1], self.sink
+        rest = None
+        if isinstance(sink, InParts) and last.comes_in_parts:
+            # What the tasks give needs not be kept until the rest is known.
+            result = flow.tasks(last, plan_is_ours=sink.plan_is_ours)
+            clock.lap("prepare")
+            sink.write(result, batch_id)
+            clock.lap("sink")
+            rest = flow.rest(last)
+            if rest is not None:
+                sink.write_rest(rest, batch_id)
+                clock.lap("sink")
+        else:
+            result = flow.result(last, plan_is_ours=sink.plan_is_ours)
+            clock.lap("prepare")
+            sink.write(result, batch_id)
+            clock.lap("sink")
         engine.faults.reach("after_sink", batch_id)
         flow.complete()
         clock.lap("complete")
@@ -199,18 +211,37 @@ class _Flow:
         _consume(tasks)
         self.complete(number + 1)
         self.clock.lap("tasks")
-        task = self.engine.emission(self.attempt, number)
-        session = self.batch.sparkSession
-        if task is None:
-            return session.createDataFrame([], node.schema) if node.operator.waits else tasks
-        instances = self.attempt.parts[number].state.route.instances
-        emitted = run_emission(session, task, instances, node.schema)
+        emitted = self._emitted_rows(node, number)
+        if emitted is None:
+            nothing = node.operator.waits
+            return self.batch.sparkSession.createDataFrame([], node.schema) if nothing else tasks
         return emitted if node.operator.waits else tasks.union(emitted)
+
+    def rest(self, node: Node) -> DataFrame | None:
+        """What the watermark of the batch has made due, once the tasks were consumed; None: it is
+        nothing."""
+        number = self.topology.number(node)
+        self.complete(number + 1)
+        self.clock.lap("complete")
+        emitted = self._emitted_rows(node, number)
+        self.clock.lap("plan")
+        return emitted
+
+    def _emitted_rows(self, node: Node, number: int) -> DataFrame | None:
+        task = self.engine.emission(self.attempt, number)
+        if task is None:
+            return None
+        instances = self.attempt.parts[number].state.route.instances
+        return run_emission(self.batch.sparkSession, task, instances, node.schema)
 
     def release(self) -> None:
         """Lets go of what was kept for the length of the batch."""
         while self._kept:
             self._kept.pop().unpersist()
+
+    def tasks(self, node: Node, *, plan_is_ours: bool) -> DataFrame:
+        """What the tasks of an operator give, computed when it is consumed."""
+        return self._tasks(node, self.topology.number(node), plan_is_ours)
 
     def _tasks(self, node: Node, number: int, plan_is_ours: bool) -> DataFrame:
         part = self.attempt.parts[number]

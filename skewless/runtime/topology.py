@@ -61,6 +61,11 @@ class Node:
         )
 
     @property
+    def comes_in_parts(self) -> bool:
+        """Whether some of its result is known before the rest, and nothing needs both at once."""
+        return self.operator.emits and not self.operator.waits and not self.transforms
+
+    @property
     def modes(self) -> tuple[str, ...]:
         """The output modes to choose from: what goes into a map comes out of it."""
         own: tuple[str, ...] | None = getattr(self.operator, "modes", None)

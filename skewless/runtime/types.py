@@ -236,6 +236,16 @@ def without_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
     )
 
 
+def with_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
+    """The schema with nulls allowed in these columns."""
+    return T.StructType(
+        [
+            T.StructField(f.name, f.dataType, f.nullable or f.name in names, f.metadata)
+            for f in schema.fields
+        ]
+    )
+
+
 def with_double(schema: T.StructType, name: str) -> T.StructType:
     """The schema with one more column, of doubles that are never null."""
     return T.StructType([*schema.fields, T.StructField(name, T.DoubleType(), nullable=False)])

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -36,6 +36,7 @@ from skewless.kernels.pieces import one_array
 from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.choosing import ClosestInTime, KNearest
+from skewless.operators.join.how import How
 from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.match import (
     InnerProduct,
@@ -174,6 +175,7 @@ class LocalJoin(LocalQuery[Batch]):
     right_schema: pa.Schema
     match: Match | None = None
     shed: Shedding | None = None
+    how: str = "inner"
 
     def _new_operator(self) -> JoinOperator:
         self._payload = {
@@ -191,7 +193,7 @@ class LocalJoin(LocalQuery[Batch]):
         for side, schema, time in (
             (LEFT, self.left_schema, self.time[0]),
             (RIGHT, self.right_schema, self.time[1]),
-        ):
+        )[: 2 if How(self.how).shows_right else 1]:
             for name in schema.names:
                 if name not in self.on:
                     column = TIME if name == time else self._slots[side][name]
@@ -217,6 +219,7 @@ class LocalJoin(LocalQuery[Batch]):
                 for side, time in zip(SIDES, self.time, strict=True)
             },
         )
+        layout = replace(layout, types=tuple(map(self._type, output)))
         fingerprint = {"operator": "join", "on": list(self.on)}
         return JoinOperator(
             layout,
@@ -227,6 +230,7 @@ class LocalJoin(LocalQuery[Batch]):
             limits=self.limits,
             condition=self._condition(layout),
             chooser=self._chooser,
+            how=How(self.how),
             shedding=self.shed,
         )
 

@@ -13,6 +13,7 @@ from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError
 from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
+from skewless.operators.join.how import INNER, How
 from skewless.operators.join.match import Match, Overlap, SetMatch, columns_of
 from skewless.operators.join.near import Near, Nearest
 from skewless.state.watermark import Delays
@@ -30,15 +31,17 @@ def join_oracle(
     watermark: tuple[str | None, str | None] = ("0 seconds", "0 seconds"),
     columns: Mapping[str, str] | None = None,
     match: Match | None = None,
+    how: str = "inner",
 ) -> pa.Table:
-    """The rows that the inner join of these micro-batches must give.
+    """The rows that the join of these micro-batches must give.
 
     `columns` maps output names to "l.name" or "r.name"; by default the result has the columns of
     `sk.join` for inputs whose names do not clash. Late rows are found batch by batch, as the
     watermark moves; the rest is one SQL join over everything. With `match` the sets or points of
     every pair that SQL finds are compared in Python, but those of a plane by SQL. Of `sk.Nearest`
     it gives what is due after the last batch; of rows that are equally near and of one time it
-    chooses as `LocalJoin` does.
+    chooses as `LocalJoin` does. Rows without a match are given if the last watermark has passed
+    them.
     """
     try:
         import duckdb
@@ -70,28 +73,26 @@ def join_oracle(
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    if match is not None:
+    kind = How.of(how)
+    if not kind.shows_right:
+        shown = {name: source for name, source in shown.items() if source.startswith("l.")}
+    by_rows = match is not None or kind != INNER
+    if by_rows:
         left, right = (t.append_column(_ROW, pa.array(range(len(t)))) for t in (left, right))
     connection.register("l", left)
     connection.register("r", right)
-    if match is not None:
+    if by_rows:
         pairs = connection.sql(
             f"SELECT l.{_ROW}, r.{_ROW} FROM l JOIN r ON {' AND '.join(conditions)}"
         ).fetchall()
         if isinstance(match, Near | Nearest):
-            found = _near_pairs(left, right, pairs, match, time[1])
+            pairs = _near_pairs(left, right, pairs, match, time[1])
         elif isinstance(match, AsOf):
-            found = _closest_pairs(left, right, pairs, time)
-        else:
-            found = _matching(left, right, pairs, match)
-        return pa.table(
-            {
-                name: (left if source.startswith("l.") else right)
-                .column(source[2:])
-                .take(pa.array([pair[source.startswith("r.")] for pair in found], pa.int64()))
-                for name, source in shown.items()
-            }
-        )
+            pairs = _closest_pairs(left, right, pairs, time)
+        elif match is not None:
+            pairs = _matching(left, right, pairs, match)
+        rows = _rows_of(kind, pairs, _due(left, right, time, within, match, mark))
+        return _taken(left, right, shown, [b for _, b in on], rows)
     query = f"SELECT {select} FROM l JOIN r ON {' AND '.join(conditions)}"
     return connection.sql(query).to_arrow_table()
 
@@ -107,6 +108,62 @@ def _closest_pairs(
         apart = (abs(theirs[other] - mine[at]), theirs[other], other)
         best[at] = min(apart, best.get(at, apart))
     return [(at, found[2]) for at, found in best.items()]
+
+
+def _due(
+    left: pa.Table,
+    right: pa.Table,
+    time: tuple[str, str],
+    within: tuple[str | None, str | None],
+    match: Match | None,
+    mark: int | None,
+) -> tuple[set[int], set[int]]:
+    """The rows of both sides that the last watermark has passed."""
+    ends = [None if end is None else parse_duration_us("within", end) for end in within]
+    bounds = match.within(Bounds(*ends)) if isinstance(match, AsOf) else Bounds(*ends)
+    passed = (
+        None if mark is None or bounds.upper_us is None else mark - bounds.upper_us,
+        None if mark is None or bounds.lower_us is None else mark + bounds.lower_us,
+    )
+    found = []
+    for table, name, until in zip((left, right), time, passed, strict=True):
+        times = table.column(name).cast(pa.int64()).to_pylist()
+        found.append({at for at, t in enumerate(times) if until is not None and t < until})
+    return found[0], found[1]
+
+
+def _rows_of(
+    how: How, pairs: Sequence[tuple[int, int]], due: tuple[set[int], set[int]]
+) -> list[tuple[int | None, int | None]]:
+    """The rows of the result as the numbers of a left and a right row."""
+    rows: list[tuple[int | None, int | None]] = list(pairs) if how.gives_pairs else []
+    left, right = {a for a, _ in pairs}, {b for _, b in pairs}
+    if how.is_semi:
+        rows += [(a, None) for a in left]
+    if LEFT in how.padded:
+        rows += [(a, None) for a in due[0] - left]
+    if RIGHT in how.padded:
+        rows += [(None, b) for b in due[1] - right]
+    return rows
+
+
+def _taken(
+    left: pa.Table,
+    right: pa.Table,
+    shown: Mapping[str, str],
+    keys: Sequence[str],
+    rows: list[tuple[int | None, int | None]],
+) -> pa.Table:
+    """Rows by their numbers; a right row alone shows its own keys, in the order of `keys`."""
+    at = [pa.array([row[side] for row in rows], pa.int64()) for side in (0, 1)]
+    columns = {}
+    for place, (name, source) in enumerate(shown.items()):
+        table, numbers = (left, at[0]) if source.startswith("l.") else (right, at[1])
+        column = table.column(source[2:]).take(numbers)
+        if place < len(keys):
+            column = pc.coalesce(column, right.column(keys[place]).take(at[1]))
+        columns[name] = column
+    return pa.table(columns)
 
 
 # The number of a row, in a column that no user has.

@@ -1,6 +1,6 @@
 """The time condition of a join, and what it lets an instance forget."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from skewless.durations import shown_duration
@@ -36,21 +36,23 @@ class Bounds:
         return (lower, upper) if side == LEFT else (-upper, -lower)
 
     def keep_from_us(
-        self, watermark_us: int | None, delays: Delays, *, waits: bool = False
+        self, watermark_us: int | None, delays: Delays, *, awaited: Collection[str] = ()
     ) -> dict[str, int | None]:
         """Per side: rows older than this can match nothing any more; None: all may match.
 
         A left row waits for right rows, so it may go only when the right side cannot be late
         without limit: it leaves when `time < W − upper`, a right row when `time < W + lower`.
-        `waits`: pairs are given when the left row leaves. Until then the right row has to stay.
+        `awaited` are the sides whose matches are asked for again when a row of theirs leaves. Until
+        then the rows of the other side that it may match have to stay.
         """
         keep: dict[str, int | None] = {LEFT: None, RIGHT: None}
         if watermark_us is None:
             return keep
         if self.upper_us is not None and delays.by_side[RIGHT] is not None:
-            keep[LEFT] = watermark_us - self.upper_us
+            waiting_us = max(0, -(self.lower_us or 0)) if RIGHT in awaited else 0
+            keep[LEFT] = watermark_us - self.upper_us - waiting_us
         if self.lower_us is not None and delays.by_side[LEFT] is not None:
-            waiting_us = max(0, self.upper_us or 0) if waits else 0
+            waiting_us = max(0, self.upper_us or 0) if LEFT in awaited else 0
             keep[RIGHT] = watermark_us + self.lower_us - waiting_us
         return keep
 

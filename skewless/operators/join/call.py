@@ -13,6 +13,7 @@ from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
 from skewless.operators.join.choosing import Chooser, ClosestInTime
 from skewless.operators.join.columns import dropped_columns, planned, slots_of, values_of
+from skewless.operators.join.how import INNER, How
 from skewless.operators.join.match import InnerProduct, Match, Overlap
 from skewless.operators.join.near import Near, Nearest
 from skewless.operators.join.operator import JoinOperator
@@ -65,8 +66,7 @@ def join(
     inputs = (read_input("left", left), read_input("right", right))
     refuse_updates("left", left)
     refuse_updates("right", right)
-    if how != "inner":
-        raise bad_argument("how", how, "'inner'")
+    kind = How.of(how)
     _check_shed(shed)
     matched = _matched(inputs, match)
     policy = routing_policy(balance, "sk.Hash(instances=4) or sk.Auto()")
@@ -87,8 +87,14 @@ def join(
             f"watermark: {_no_watermark(waiting[0])}; sk.{type(match).__name__} takes streams that "
             "have one: a left row is given when the watermark has passed it"
         )
+    if waiting and kind != INNER:
+        raise SkewlessError(
+            f"watermark: {_no_watermark(waiting[0])}; how={kind.name!r} takes streams that have "
+            "one: whether a row has a match is known when the watermark has passed it"
+        )
+    _check_condition(kind, match)
     _warn_of_growth(bounds, delays, waiting)
-    plan = planned(inputs, keys, times, suffix, matched)
+    plan = planned(inputs, keys, times, suffix, matched, kind)
     operator = JoinOperator(
         layout=replace(plan.layout, values=values_of(inputs, plan, shed)),
         bounds=bounds,
@@ -96,7 +102,7 @@ def join(
         policy=policy,
         fingerprint={
             "operator": "join",
-            "how": how,
+            "how": kind.name,
             "left": inputs[0].described(),
             "right": inputs[1].described(),
             "on": [[pair[0].name, pair[1].name] for pair in keys],
@@ -107,6 +113,7 @@ def join(
             **({} if matched is None else {"match": matched.described()}),
             **({"asOf": match.direction} if isinstance(match, AsOf) else {}),
         },
+        how=kind,
         shedding=shed,
         condition=None
         if matched is None
@@ -132,6 +139,22 @@ def join(
         },
     )
     return Stream(node, plan.schema, left.sparkSession)
+
+
+def _check_condition(how: How, match: Match | None) -> None:
+    """Refuses types of joins that a condition cannot have."""
+    if isinstance(match, Near) and RIGHT in how.padded:
+        takes = (
+            "'inner', 'left', 'left_semi' or 'left_anti' with sk.Near: swap the inputs and the "
+            "bounds of `within`"
+        )
+        raise bad_argument("how", how.name, takes)
+    if isinstance(match, Overlap | InnerProduct) and how.is_semi:
+        takes = (
+            f"another type with sk.{type(match).__name__}: take the inner join and drop what is "
+            "there more than once"
+        )
+        raise bad_argument("how", how.name, takes)
 
 
 def _check_shed(shed: object) -> None:

@@ -44,6 +44,9 @@ class CellPostings:
             sound &= np.abs(_without_nulls(rows.column(name))) <= most  # false for NaN
         return rows, None if sound.all() else ~sound
 
+    def findable(self, rows: pa.RecordBatch) -> Mask:
+        return np.ones(rows.num_rows, np.bool_)
+
     def runs(
         self,
         instance: int,

@@ -1,12 +1,14 @@
 """The columns of a join: which of them travel, which are stored, and what a pair shows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skewless.engine.columns import LEFT_CODE, RIGHT_CODE, TIME, key_name, slot_name
 from skewless.errors import SkewlessError, bad_argument
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES
+from skewless.operators.join.how import INNER, How
 from skewless.operators.join.layout import Layout, OutputColumn
+from skewless.operators.join.pairing import OTHER
 from skewless.operators.join.points import PointColumns
 from skewless.operators.join.sets import SetColumns
 from skewless.operators.slots import assign_slots
@@ -32,12 +34,15 @@ def planned(
     times: tuple[str, str],
     suffix: str,
     matched: SetColumns | PointColumns | None = None,
+    how: How = INNER,
 ) -> Plan:
     left, right = inputs
     left_keys = {pair[0].name: i for i, pair in enumerate(keys)}
     right_keys = {pair[1].name for pair in keys}
-    # A key that is compared in another form than the left's own travels as payload, too.
-    changed = [p[0].name for p in keys if p[0].kind != p[0].compared_as]
+    # A key that is compared in another form than the left's own travels as payload, too. Where
+    # right rows may be given alone, the result has the form that both sides have.
+    is_common = RIGHT in how.padded
+    changed = [p[0].name for p in keys if p[0].kind != p[0].compared_as and not is_common]
     left_rest = [c for c in left.names if c not in left_keys and c != times[0]]
     left_payload = [*changed, *left_rest]
     right_payload = [c for c in right.names if c not in right_keys and c != times[1]]
@@ -65,7 +70,7 @@ def planned(
             output.append(OutputColumn(name, LEFT, column))
     sources = [(c.name, left) for c in output]
     taken = {left.fold(c.name) for c in output}
-    for name in right.names:
+    for name in right.names if how.shows_right else ():
         if name in right_keys:
             continue
         column = TIME if name == times[1] else slot_name(right_slot[name])
@@ -113,10 +118,19 @@ def planned(
     schema = types.struct(
         [(c.name, source.field(name)) for c, (name, source) in zip(output, sources, strict=True)]
     )
+    if is_common:
+        schema = types.retyped(schema, {pair[0].name: pair[0].compared_as for pair in keys})
     if distance is not None:
         schema = types.with_double(schema, distance)
     # Keys and times of a pair are never null, and Spark reads a column faster when it knows.
     never_null = {c.name for c in output if c.column == TIME} | set(left_keys)
+    if how.padded:
+        # A row that is given alone has no values of the other side, and may have no key.
+        alone = {c.name for c in output if OTHER[c.side] in how.padded} | set(left_keys)
+        schema = types.with_nulls(schema, alone if distance is None else {*alone, distance})
+        never_null -= alone
+    if how != INNER:
+        layout = replace(layout, types=tuple(types.arrow_schema(schema).types[: len(output)]))
     return Plan(
         left=left_columns,
         right=right_columns,

@@ -1,6 +1,6 @@
-"""The second half of a batch: gives the left rows that no right row can reach any more."""
+"""The second half of a batch: gives what is certain only now that its watermark is known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,71 +9,44 @@ import pyarrow as pa
 from skewless.engine.chunks import Chunks, Limits
 from skewless.engine.columns import TIME
 from skewless.engine.intake import named_instance
-from skewless.kernels.equijoin import probe
-from skewless.kernels.hashing import xxhash64
+from skewless.kernels.conditions import SetCondition
+from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.near import NearCondition
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import SortedRun
-from skewless.kernels.warmup import compile_kernels, compile_near
+from skewless.kernels.warmup import compile_kernels, compile_near, compile_sets
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
 from skewless.operators.join.choosing import Choice, Chooser
+from skewless.operators.join.due import Due, StoredRows, taken
+from skewless.operators.join.how import How
 from skewless.operators.join.layout import Layout
-from skewless.operators.join.pairing import paired
+from skewless.operators.join.matched import Mask, mark
+from skewless.operators.join.pairing import OTHER, alone, paired
 from skewless.operators.join.reading import opened
 from skewless.routing.route import Route
 from skewless.state.manifest import Segments
 from skewless.state.segment import Segment, open_segment
 from skewless.state.storage import Storage
 
-
-@dataclass(frozen=True)
-class Due:
-    """Which left rows a batch gives: those that the watermark has passed for the first time.
-
-    A left row is due when `time < W − upper`. It is given in the batch in which that comes true, or
-    in the one that it comes with, if it is true then.
-    """
-
-    batch: int
-    before_us: int | None  # `W − upper` before the batch
-    after_us: int  # and after it
-
-    def may_be_in(self, segment: Segment) -> bool:
-        """Whether a segment of left rows may have any."""
-        if segment.min_time_us >= self.after_us:
-            return False
-        if self.before_us is None or self._is_new(segment):
-            return True
-        return segment.max_time_us >= self.before_us
-
-    def rows(self, segment: Segment, run: SortedRun) -> IndexArray:
-        """The rows of a segment that are due."""
-        due = run.times < self.after_us
-        if self.before_us is not None and not self._is_new(segment):
-            due &= run.times >= self.before_us
-        return np.flatnonzero(due)
-
-    def _is_new(self, segment: Segment) -> bool:
-        """Whether its rows have come with this batch: none of them was given before."""
-        return segment.first_batch == self.batch
+Matching = SetCondition | NearCondition
+# So many rows that are due are looked at in one go; a row takes a few numbers.
+_ROW_BYTES = 64
 
 
 @dataclass(frozen=True)
 class EmitTask:
-    """Reads the state and writes nothing, so that it may run any number of times.
-
-    A left row has one posting, and so it is stored once and given by one instance: the home of its
-    posting, which it shares with others if its cell is split.
-    """
+    """Reads the state and writes nothing, so that it may run any number of times."""
 
     storage: Storage
     layout: Layout
     bounds: Bounds
     route: Route
     segments: Segments
-    condition: NearCondition | None  # None: equal keys are all
-    chooser: Chooser
-    due: Due
+    condition: Matching | None  # None: equal keys are all
+    how: How
+    chooser: Chooser | None  # None: pairs were given by the tasks
+    due: Mapping[str, Due]  # per side whose rows are given when they leave
+    batch: int
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -83,54 +56,136 @@ class EmitTask:
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the pairs of the left rows that are due on the instance, in bounded pieces."""
+        """Yields what the instance has to give, in bounded pieces."""
         instance = named_instance(batches) if instance is None else instance
         assert instance is not None, "every row names the instance where its task does not"
         compile_kernels()
-        if self.condition is not None:
+        if isinstance(self.condition, SetCondition):
+            compile_sets()
+        elif self.condition is not None:
             compile_near()
-        chunks = Chunks(self.limits)
-        segments = self._meeting(instance, RIGHT)
-        for needles in self._due_rows(instance):
-            stored = list(opened(self.storage, segments, RIGHT, needles, self.bounds))
-            choice = self.chooser.begin(needles, self.condition)
+        yield from _Emission(self, instance).run()
+
+
+class _Emission:
+    """One instance's share of it."""
+
+    def __init__(self, task: EmitTask, instance: int) -> None:
+        self._task = task
+        self._instance = instance
+        sets = task.condition if isinstance(task.condition, SetCondition) else None
+        self._state = StoredRows(task.storage, task.route, task.segments, sets)
+        self._chunks = Chunks(task.limits)
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        if task.how.is_semi:
+            yield from self._first_matches()
+        for side, due in task.due.items():
+            if task.chooser is None:
+                yield from self._unmatched(side, due)
+            else:
+                yield from self._chosen(task.chooser, due)
+            if side in task.how.padded:
+                for rows in self._state.lone(self._instance, side, due):
+                    yield from self._give(side, rows, np.arange(rows.num_rows))
+        yield from self._chunks.flush()
+
+    def _unmatched(self, side: str, due: Due) -> Iterator[pa.RecordBatch]:
+        """The rows of a side that are due and have no match."""
+        at_once = max(1, self._task.limits.run_bytes // _ROW_BYTES)
+        others = self._state.meeting(self._instance, OTHER[side])
+        for needles in self._state.due(self._instance, side, due, at_once):
+            matched = self._matched(side, needles, others)
+            rows = np.unique(needles.rows_of(np.arange(len(needles))))
+            yield from self._give(side, needles.rows, rows[~matched[rows]])
+
+    def _chosen(self, chooser: Chooser, due: Due) -> Iterator[pa.RecordBatch]:
+        """The left rows that are due, each with the right rows that are chosen for it."""
+        task = self._task
+        assert not isinstance(task.condition, SetCondition), "no choice is made of sets"
+        at_once = max(1, task.limits.run_bytes // chooser.row_bytes)
+        others = self._state.meeting(self._instance, RIGHT)
+        for needles in self._state.due(self._instance, LEFT, due, at_once):
+            stored = list(opened(task.storage, others, RIGHT, needles, task.bounds))
+            choice = chooser.begin(needles, task.condition)
             for number, run in enumerate(stored):
                 self._offer(choice, needles, number, run)
+            matched = np.zeros(len(needles), np.bool_)
             for number, mine, theirs in choice.chosen():
                 run = stored[number]
-                for left, right in chunks.cut(needles, run, mine, theirs):
-                    pairs = paired(self.layout, LEFT, needles, run, left, right, self.condition)
-                    yield from chunks.add(pairs)
-        yield from chunks.flush()
+                matched[mine] = True
+                for left, right in self._chunks.cut(needles, run, mine, theirs):
+                    pairs = paired(task.layout, LEFT, needles, run, left, right, task.condition)
+                    yield from self._chunks.add(pairs)
+            if LEFT in task.how.padded:
+                yield from self._give(LEFT, needles.rows, np.flatnonzero(~matched))
 
-    def _due_rows(self, instance: int) -> Iterator[SortedRun]:
-        """The left rows that are this instance's to give, in portions."""
-        at_once = max(1, self.limits.run_bytes // self.chooser.row_bytes)
-        for segment in self._meeting(instance, LEFT):
-            if not self.due.may_be_in(segment):
-                continue
-            run = open_segment(self.storage, segment, TIME)
-            at = self.due.rows(segment, run)
-            hashes, times = run.hashes[at], run.times[at]
-            spread = xxhash64(hashes.view(np.int64) ^ times)
-            at = at[self.route.homes("left", hashes, spread) == instance]
-            for begin in range(0, len(at), at_once):
-                yield _taken(run, at[begin : begin + at_once])
+    def _first_matches(self) -> Iterator[pa.RecordBatch]:
+        """Left rows whose first match came with this batch, as far as no task could know it.
 
-    def _meeting(self, instance: int, side: str) -> Sequence[Segment]:
-        route = self.route
-        return self.segments.meeting(side, route.reads(instance), route.partitions)
+        A task knows all that comes of a key, unless the key is shared by several of them.
+        """
+        task, state = self._task, self._state
+        rights = state.meeting(self._instance, RIGHT)
+        new = [s for s in rights if s.first_batch == task.batch]
+        old = [s for s in rights if s.first_batch != task.batch]
+        for segment in state.meeting(self._instance, LEFT):
+            run = open_segment(task.storage, segment, TIME)
+            is_new = segment.first_batch == task.batch
+            touched = np.zeros(run.rows.num_rows, np.bool_)
+            for other in rights if is_new else new:
+                if _may_meet(task.bounds, segment, other):
+                    needles = open_segment(task.storage, other, TIME)
+                    self._mark(RIGHT, self._probe(RIGHT, needles, run), None, touched)
+            at = np.flatnonzero(touched & task.route.shares(run.hashes))
+            at = state.at_home(self._instance, LEFT, run.hashes, run.times, at)
+            if len(at):
+                candidates = taken(run, at)
+                before = self._matched(LEFT, candidates, [] if is_new else old)
+                yield from self._give(LEFT, candidates.rows, np.flatnonzero(~before))
+
+    def _matched(self, side: str, needles: SortedRun, others: Sequence[Segment]) -> Mask:
+        """Which rows of some needles have a match in the segments of the other side."""
+        task = self._task
+        matched = np.zeros(needles.rows.num_rows, np.bool_)
+        if not len(needles):
+            return matched
+        for stored in opened(task.storage, others, OTHER[side], needles, task.bounds):
+            self._mark(side, self._probe(side, needles, stored), matched, None)
+        return matched
+
+    def _mark(self, side: str, found: Probe, needles: Mask | None, stored: Mask | None) -> None:
+        if found.total:
+            condition = self._task.condition
+            seen = None if condition is None else condition.seen_from(side)
+            mark(found, self._task.layout.key_columns, seen, self._chunks, needles, stored)
+
+    def _probe(self, side: str, needles: SortedRun, stored: SortedRun) -> Probe:
+        task = self._task
+        # A condition compares the keys itself.
+        proven = task.layout.hash_is_key or task.condition is not None
+        keys = task.layout.key_columns
+        return probe(needles, stored, *task.bounds.around(side), keys, proven)
 
     def _offer(self, choice: Choice, needles: SortedRun, number: int, stored: SortedRun) -> None:
         """The right rows of a run that match, as candidates of the left rows."""
-        keys = self.layout.key_columns
-        # A condition compares the keys itself.
-        proven = self.layout.hash_is_key or self.condition is not None
-        found = probe(needles, stored, *self.bounds.around(LEFT), keys, proven)
+        found = self._probe(LEFT, needles, stored)
         if found.total:
-            choice.meet(number, found, keys, self.limits.chunk_rows)
+            choice.meet(number, found, self._task.layout.key_columns, self._task.limits.chunk_rows)
+
+    def _give(self, side: str, rows: pa.RecordBatch, at: IndexArray) -> Iterator[pa.RecordBatch]:
+        """Rows without a match, in pieces."""
+        at_once = self._task.limits.chunk_rows
+        for begin in range(0, len(at), at_once):
+            some = at[begin : begin + at_once]
+            yield from self._chunks.add(alone(self._task.layout, side, rows, some))
 
 
-def _taken(run: SortedRun, at: IndexArray) -> SortedRun:
-    rows = run.rows.take(pa.array(at))
-    return SortedRun(run.hashes[at], run.times[at], rows, run.mixed_keys)
+def _may_meet(bounds: Bounds, left: Segment, right: Segment) -> bool:
+    """Whether any rows of two segments may be within the bounds."""
+    lower, upper = bounds.around(LEFT)
+    return (
+        left.min_time_us + lower <= right.max_time_us
+        and right.min_time_us <= left.max_time_us + upper
+    )

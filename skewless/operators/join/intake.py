@@ -1,5 +1,7 @@
 """Takes in the rows of one instance: counts what cannot match, sorts what can."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +21,8 @@ from skewless.operators.join.pairing import OTHER
 from skewless.operators.join.postings import Postings
 from skewless.state.watermark import Delays
 
+# The sides of the state that hold rows which can match nothing: they have no key, or no item.
+LONE = {LEFT: "left without a key", RIGHT: "right without a key"}
 _CODE = {LEFT: LEFT_CODE, RIGHT: RIGHT_CODE}
 
 
@@ -36,6 +40,15 @@ class Thinned(Protocol):
     def drop(self, side: str, rows: int) -> None: ...
 
 
+@dataclass(frozen=True)
+class Sorted:
+    """The rows of a side that have come, sorted."""
+
+    home: SortedRun
+    replicas: SortedRun
+    lone: SortedRun | None = None  # at home here, and of no use to a match; None: nobody asks
+
+
 class Intake:
     """Counts per side over all the rows of one instance's batch."""
 
@@ -48,6 +61,7 @@ class Intake:
         *,
         drop_bad_rows: bool,
         postings: Postings | None = None,
+        lone: Collection[str] = (),
     ) -> None:
         self._layout = layout
         self._delays = delays
@@ -55,6 +69,7 @@ class Intake:
         self._dropped = dropped
         self._drop_bad_rows = drop_bad_rows
         self._postings = postings
+        self._lone = lone  # the sides whose rows are given even if they can match nothing
         self.rows = dict.fromkeys(SIDES, 0)
         self.replicas = dict.fromkeys(SIDES, 0)
         self.late = dict.fromkeys(SIDES, 0)
@@ -79,7 +94,7 @@ class Intake:
         side: str,
         instance: int = 0,
         thinned: Thinned | None = None,
-    ) -> tuple[SortedRun, SortedRun]:
+    ) -> Sorted:
         """The rows of a side that can match, sorted: those at home here, and the replicas.
 
         Where rows have several postings, those at home here and those that only visit `instance`.
@@ -114,6 +129,7 @@ class Intake:
                 side, self._layout.as_input(side, rows), home & late, reason
             )
             usable &= ~late
+        on_time = home & usable
         needed = () if self._postings is None else self._postings.needed(side)
         for key in (*self._layout.key_columns, *needed):
             if rows.column(key).null_count:
@@ -127,13 +143,30 @@ class Intake:
             usable = kept
         replica &= usable
         self.replicas[side] += int(replica.sum())
+        lone = None
+        if side in self._lone:
+            found = usable if self._postings is None else usable & self._postings.findable(rows)
+            lone = self._without_match(rows, side, times, on_time & ~found)
         if self._postings is not None:
             columns = list(self._layout.stored_columns(side))
-            return self._postings.runs(instance, side, rows, columns, times, hashes, usable)
-        return (
+            runs = self._postings.runs(instance, side, rows, columns, times, hashes, usable)
+            return Sorted(*runs, lone)
+        return Sorted(
             self._run(rows, side, hashes, times, home & usable),
             self._run(rows, side, hashes, times, replica),
+            lone,
         )
+
+    def _without_match(
+        self,
+        rows: pa.RecordBatch,
+        side: str,
+        times: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.bool_],
+    ) -> SortedRun:
+        stored = rows.select(list(self._layout.stored_columns(side)))
+        nowhere = np.zeros(len(times), np.uint64)
+        return sort_run(nowhere, times, stored, (), np.flatnonzero(chosen), hash_is_key=True)
 
     def _run(
         self,

@@ -37,6 +37,9 @@ class Layout:
     compared: tuple[str, ...] = ()
     # The name of an output column for the distance of a pair, behind all others.
     distance: str | None = None
+    # The types of the output columns, where rows may be given without a match: the columns of the
+    # other side are null then.
+    types: tuple[pa.DataType, ...] = ()
     # Per side: (column of the input, where it travels), for messages and for rows that are dropped.
     inputs: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     # Per side: the column that says what a row is worth, where shedding asks for it.
@@ -52,6 +55,10 @@ class Layout:
         return pa.RecordBatch.from_arrays(
             [rows.column(c) for c in columns.values()], names=list(columns)
         )
+
+    def is_key(self, column: OutputColumn) -> bool:
+        """Whether an output column is a key, which rows of both sides have."""
+        return column.column in self.key_columns
 
     def stored_columns(self, side: str) -> tuple[str, ...]:
         """What is kept of a row of this side."""

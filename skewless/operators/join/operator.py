@@ -13,11 +13,13 @@ from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.errors import bad_argument
-from skewless.kernels.conditions import SetCondition
 from skewless.load.report import Report
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.choosing import Chooser
-from skewless.operators.join.emission import Due, EmitTask
+from skewless.operators.join.due import Due
+from skewless.operators.join.emission import EmitTask
+from skewless.operators.join.how import INNER, How
+from skewless.operators.join.intake import LONE
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask, Matching
 from skewless.planning.policy import RoutingPolicy
@@ -37,7 +39,7 @@ _OUTPUT_LAG_US = 1_000
 
 @dataclass(frozen=True)
 class JoinOperator(Operator):
-    """An inner join of two sides by keys, common items or distance, and bounded event time."""
+    """A join of two sides by keys, common items or distance, and bounded event time."""
 
     layout: Layout
     bounds: Bounds
@@ -47,12 +49,20 @@ class JoinOperator(Operator):
     limits: Limits = field(default_factory=Limits)
     condition: Matching | None = None  # None: equal keys are all
     chooser: Chooser | None = None  # None: a pair is given as soon as it is found
+    how: How = INNER
     shedding: Shedding | None = None
     interval_us: int | None = None  # of the trigger
 
     def __post_init__(self) -> None:
+        self.how.check(self.bounds, self.delays)
+        if self.how != INNER and self.shedding is not None:
+            takes = f"None, because how={self.how.name!r} has to know of every match"
+            raise bad_argument("shed", self.shedding, takes)
         if self.chooser is None:
             return
+        if self.how.name not in ("inner", "left"):
+            takes = "'inner' or 'left', where one of the rows that match is chosen"
+            raise bad_argument("how", self.how.name, takes)
         if self.bounds.upper_us is None:
             takes = "an upper bound, because a left row waits until no right row can reach it"
             raise bad_argument("within", "no upper bound", takes)
@@ -65,8 +75,13 @@ class JoinOperator(Operator):
 
     @property
     def emits(self) -> bool:
-        """Whether the watermark of a batch may make left rows due."""
-        return self.chooser is not None
+        """Whether the watermark of a batch may make rows due."""
+        return bool(self._awaited)
+
+    @property
+    def _awaited(self) -> tuple[str, ...]:
+        """The sides whose matches are asked for once more when their rows leave."""
+        return (LEFT,) if self.waits else self.how.awaited
 
     @property
     def waits(self) -> bool:
@@ -134,6 +149,7 @@ class JoinOperator(Operator):
             condition=self.condition,
             detail=self.policy.detail,
             probing=self._plan(state, setting.names.batch),
+            how=self.how,
             waits=self.waits,
             limits=self.limits,
         )
@@ -158,7 +174,9 @@ class JoinOperator(Operator):
             max_time = merged_max(max_time, report.max_time_us)
         watermark = self.delays.watermark(max_time, state.watermark_us)
         passed = state.watermark_us if self.emits else watermark
-        keep = self.bounds.keep_from_us(passed, self.delays, waits=self.waits)
+        keep = self.bounds.keep_from_us(passed, self.delays, awaited=self._awaited)
+        plain = self.bounds.keep_from_us(passed, self.delays)
+        keep |= {LONE[side]: plain[side] for side in SIDES}
         gone = {name for report in reports for name in report.replaced}
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
@@ -188,15 +206,14 @@ class JoinOperator(Operator):
         stored: Callable[[], Segments],
         batch: int,
     ) -> EmitTask | None:
-        """The task that gives the left rows which have become due; None: there are none."""
-        assert self.chooser is not None, "asked of operators that emit"
-        assert not isinstance(self.condition, SetCondition), "no choice is made of sets"
-        keep_from = self.bounds.keep_from_us(after.watermark_us, self.delays)[LEFT]
-        if keep_from is None:
-            return None
-        given = self.bounds.keep_from_us(before.watermark_us, self.delays)[LEFT]
-        due = Due(batch, given, keep_from)
-        if not any(s.side == LEFT and due.may_be_in(s) for s in after.segments):
+        """The task that gives the rows which have become due; None: there are none."""
+        sides = () if self.how.is_semi else self._awaited
+        due = {
+            side: passed
+            for side in sides
+            if (passed := self._due(side, before, after, batch)) is not None
+        }
+        if not due and not (self.how.is_semi and before.route.spreads):
             return None
         return EmitTask(
             storage=storage,
@@ -205,10 +222,24 @@ class JoinOperator(Operator):
             route=before.route,
             segments=stored(),
             condition=self.condition,
+            how=self.how,
             chooser=self.chooser,
             due=due,
+            batch=batch,
             limits=self.limits,
         )
+
+    def _due(
+        self, side: str, before: OperatorState, after: OperatorState, batch: int
+    ) -> Due | None:
+        """Which rows of a side the watermark has passed; None: there are none."""
+        marks = (before.watermark_us, after.watermark_us)
+        passed = [self.bounds.keep_from_us(mark, self.delays)[side] for mark in marks]
+        if passed[1] is None:
+            return None
+        due = Due(batch, passed[0], passed[1])
+        stored = (s for s in after.segments if s.side in (side, LONE[side]))
+        return due if any(map(due.may_be_in, stored)) else None
 
     @property
     def gives_watermark(self) -> bool:
@@ -237,7 +268,10 @@ class JoinOperator(Operator):
             "badRows": _total(reports, "bad_rows"),
             "comparisons": sum(r.comparisons for r in reports),
         }
-        stored = {side: sum(s.rows for s in state.segments if s.side == side) for side in SIDES}
+        stored = {
+            side: sum(s.rows for s in state.segments if s.side in (side, LONE[side]))
+            for side in SIDES
+        }
         record = account("join", self.policy, state, reports, counts, stored)
         if self._probing is not None:
             probing = Planner.from_json(state.planner).probing

@@ -21,6 +21,22 @@ class Measure(Protocol):
     ) -> Floats: ...
 
 
+def alone(layout: Layout, side: str, rows: pa.RecordBatch, chosen: IndexArray) -> pa.RecordBatch:
+    """Rows of a side that are given without a match: the columns of the other side are null."""
+    at = pa.array(chosen)
+    columns = [
+        rows.column(c.column).take(at)
+        if c.side == side or layout.is_key(c)
+        else pa.nulls(len(chosen), kind)
+        for c, kind in zip(layout.output, layout.types, strict=False)
+    ]
+    names = [c.name for c in layout.output]
+    if layout.distance is not None:
+        columns.append(pa.nulls(len(chosen), pa.float64()))
+        names.append(layout.distance)
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
 def paired(
     layout: Layout,
     side: str,

@@ -36,6 +36,10 @@ class Postings(Protocol):
         """Rows of a side as they are compared, and which are flawed; None: none is."""
         ...
 
+    def findable(self, rows: pa.RecordBatch) -> Mask:
+        """Which rows have a posting, if what they need is there."""
+        ...
+
     def runs(
         self,
         instance: int,
@@ -79,6 +83,9 @@ class SetPostings:
         bad = np.zeros(rows.num_rows, np.bool_)
         bad[sets.owners[flawed]] = True
         return rows, bad
+
+    def findable(self, rows: pa.RecordBatch) -> Mask:
+        return SETS.sets(rows).sizes >= self.condition.indexed_for
 
     def runs(
         self,

@@ -1,7 +1,7 @@
 """What one instance does with its rows of one batch: probe, stream out pairs, store, report."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,14 +15,19 @@ from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.near import NearCondition
+from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import SortedRun, merged
 from skewless.kernels.warmup import compile_near, compile_sets, compile_shedding
 from skewless.load.heavy import STANDING_OUT, Detail
-from skewless.operators.join.bounds import LEFT, SIDES, Bounds, merged_max
+from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.cells import CellPostings
-from skewless.operators.join.intake import Intake
+from skewless.operators.join.deciding import Decision
+from skewless.operators.join.due import taken
+from skewless.operators.join.how import INNER, How
+from skewless.operators.join.intake import LONE, Intake, Sorted
 from skewless.operators.join.layout import Layout
-from skewless.operators.join.pairing import OTHER, paired
+from skewless.operators.join.matched import Mask, mark
+from skewless.operators.join.pairing import OTHER, alone, paired
 from skewless.operators.join.postings import Postings, SetPostings
 from skewless.operators.join.probing import Meeting, Part, Shedder
 from skewless.operators.join.reading import opened
@@ -49,6 +54,7 @@ class JoinTask:
     condition: Matching | None = None  # None: equal keys are all
     detail: Detail = STANDING_OUT
     probing: ProbePlan | None = None  # None: every pair is found
+    how: How = INNER
     waits: bool = False  # pairs are given by the emission, which reads what is stored
     limits: Limits = field(default_factory=Limits)
 
@@ -68,6 +74,22 @@ class _Arrived:
 
     home: dict[str, SortedRun]
     replicas: dict[str, SortedRun]
+    lone: dict[str, SortedRun | None]
+    # Of the rows at home, by row: which have a match. Only of sides where that is asked for.
+    matched: dict[str, Mask]
+
+    @staticmethod
+    def of(sides: Mapping[str, Sorted], awaited: Collection[str]) -> "_Arrived":
+        return _Arrived(
+            {side: rows.home for side, rows in sides.items()},
+            {side: rows.replicas for side, rows in sides.items()},
+            {side: rows.lone for side, rows in sides.items()},
+            {side: np.zeros(sides[side].home.rows.num_rows, np.bool_) for side in awaited},
+        )
+
+    def flags(self, side: str, run: SortedRun) -> Mask | None:
+        """Where to mark the matched rows of a run; None: nobody asks, or not here."""
+        return self.matched[side] if side in self.matched and run is self.home[side] else None
 
 
 class _Execution:
@@ -94,6 +116,7 @@ class _Execution:
             self._dropped,
             drop_bad_rows=task.setting.drop_bad_rows,
             postings=_postings(task),
+            lone=task.how.padded,
         )
         self._stored: dict[str, list[Segment]] = {}
         self._earlier_replicas: dict[str, list[SortedRun]] = {side: [] for side in SIDES}
@@ -114,22 +137,13 @@ class _Execution:
             shedder = self._shedder
             if shedder is not None:
                 shedder.arrive(instance, rows.num_rows, is_last=last)
-            sorted_runs = {side: self._intake.sort(rows, side, instance, shedder) for side in SIDES}
+            sides = {side: self._intake.sort(rows, side, instance, shedder) for side in SIDES}
             del rows
             self._dropped.flush(instance)
-            arrived = _Arrived(
-                {side: runs[0] for side, runs in sorted_runs.items()},
-                {side: runs[1] for side, runs in sorted_runs.items()},
-            )
+            arrived = _Arrived.of(sides, () if task.waits else task.how.awaited)
             if not task.waits:
                 yield from self._join(instance, arrived)
-            for side in SIDES:
-                self._ledger.count_rows(side, arrived.home[side].hashes)
-                # Rows of a later piece of this batch may still meet every row of this one.
-                home = arrived.home[side]
-                kept = self._still_needed(home, side) if last else home
-                self._ledger.store(instance, side, kept)
-                self._earlier_replicas[side].append(arrived.replicas[side])
+            yield from self._store(instance, arrived, last)
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
         mine = task.setting.segments.written_by(instance, task.route.instances)
@@ -144,13 +158,98 @@ class _Execution:
     def _join(self, instance: int, arrived: _Arrived) -> Iterator[pa.RecordBatch]:
         """The pairs that are this instance's to find, or the part of them that time allows."""
         meetings = self._meetings(instance, arrived)
+        if not self._task.how.gives_pairs:
+            for meeting in meetings:
+                yield from self._meet(instance, meeting, arrived)
+            if self._task.how.is_semi:
+                run = arrived.home[LEFT]
+                given = arrived.matched[LEFT] & ~self._decision(last=False).shared(run)
+                yield from self._give_alone(LEFT, run.rows, np.flatnonzero(given))
+            return
         if self._shedder is None:
             for meeting in meetings:
-                yield from self._give(meeting.side, meeting.found)
+                yield from self._give(meeting.side, meeting.found, arrived)
             return
         # What there is to compare has to be known before some of it is chosen.
         for part in self._shedder.parts(list(meetings)):
-            yield from self._give(part.side, part.found, part)
+            yield from self._give(part.side, part.found, arrived, part)
+
+    def _meet(self, instance: int, meeting: Meeting, arrived: _Arrived) -> Iterator[pa.RecordBatch]:
+        """Notes who has a match, where pairs are not given; in a semi join, gives stored rows."""
+        task, side, found = self._task, meeting.side, meeting.found
+        self._ledger.comparisons += found.total
+        condition = None if task.condition is None else task.condition.seen_from(side)
+        keys = task.layout.key_columns
+        flags = arrived.flags(side, found.needles)
+        if flags is not None:
+            mark(found, keys, condition, self._chunks, flags)
+        if not task.how.is_semi or found.needles is not arrived.home[RIGHT]:
+            return
+        # Left rows of before: each has its first match now, unless it had one then.
+        run = found.stored
+        touched = np.zeros(run.rows.num_rows, np.bool_)
+        mark(found, keys, condition, self._chunks, stored=touched)
+        at = np.flatnonzero(touched & ~self._decision(last=False).shared(run))
+        if not len(at):
+            return
+        candidates = taken(run, at)
+        had = np.zeros(len(at), np.bool_)
+        before = [*self._readable(instance, side), *self._ledger.written]
+        for earlier in self._opened(side, candidates, before):
+            probed = self._probed(LEFT, candidates, earlier)
+            if probed.total:
+                mark(probed, keys, task.condition, self._chunks, had)
+        yield from self._give_alone(LEFT, candidates.rows, np.flatnonzero(~had))
+
+    def _store(self, instance: int, arrived: _Arrived, last: bool) -> Iterator[pa.RecordBatch]:
+        """Writes what is needed of the rows, and gives those that are known to have no match."""
+        decision = self._decision(last)
+        for side in SIDES:
+            home, other = arrived.home[side], OTHER[side]
+            self._ledger.count_rows(side, home.hashes)
+            earlier: list[Segment] = []
+            if other in arrived.matched:
+                written = (s for s in self._ledger.written if s.side == other)
+                earlier = [*self._readable(instance, other), *written]
+            lone = arrived.lone[side]
+            if self._task.waits:  # all rows are needed at the end of this batch
+                self._ledger.store(instance, side, home)
+            else:
+                verdict = decision.verdict(side, home, arrived.matched.get(side), earlier)
+                yield from self._give_alone(side, home.rows, verdict.alone)
+                self._ledger.store(instance, side, verdict.stored)
+                if lone is not None:
+                    verdict = decision.lone(side, lone)
+                    yield from self._give_alone(side, lone.rows, verdict.alone)
+                    lone = verdict.stored
+            if lone is not None:
+                self._ledger.store(instance, LONE[side], lone)
+            self._earlier_replicas[side].append(arrived.replicas[side])
+
+    def _decision(self, last: bool) -> Decision:
+        """What may be decided by what this task has seen.
+
+        The watermark after this batch is at least what this task alone has seen, so deciding by it
+        is safe; with long batches and short bounds it decides on nearly every row. Rows of a later
+        piece of this batch may still meet every row of this one.
+        """
+        task = self._task
+        seen = merged_max(task.max_time_us, self._intake.max_time_us)
+        watermark = task.delays.watermark(seen, task.watermark_us)
+        return Decision(
+            task.how, task.bounds, task.delays, task.route, task.condition, watermark, last
+        )
+
+    def _give_alone(
+        self, side: str, rows: pa.RecordBatch, at: IndexArray
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a side without those that they match."""
+        at_once = self._task.limits.chunk_rows
+        if self._task.how.is_semi:
+            self._ledger.matches += len(at)
+        for begin in range(0, len(at), at_once):
+            some = alone(self._task.layout, side, rows, at[begin : begin + at_once])
+            yield from self._chunks.add(some)
 
     def _meetings(self, instance: int, arrived: _Arrived) -> Iterator[Meeting]:
         """Every pair that is this instance's to find, once.
@@ -159,7 +258,8 @@ class _Execution:
         here, at home or as replicas. A replica meets the rows at home here, which it may not find
         on its own instance; two replicas meet only where a router says that they meet nowhere else.
         """
-        for side in SIDES:
+        # What right rows find is of no use to an anti join: left rows ask for it when they are due.
+        for side in (LEFT,) if self._task.how.is_anti else SIDES:
             other = OTHER[side]
             run = arrived.home[side]
             if len(run):
@@ -198,14 +298,17 @@ class _Execution:
     def _met(self, side: str, needles: SortedRun, stored: SortedRun) -> Iterator[Meeting]:
         if not len(stored):
             return
-        lower, upper = self._task.bounds.around(side)
-        keys = self._task.layout.key_columns
-        found = probe(needles, stored, lower, upper, keys, self._is_proven)
+        found = self._probed(side, needles, stored)
         if not found.total:
             return
         hit = np.flatnonzero(found.count)
         self._ledger.count_matches(found.needles.hashes[hit], found.count[hit])
         yield Meeting(side, found)
+
+    def _probed(self, side: str, needles: SortedRun, stored: SortedRun) -> Probe:
+        lower, upper = self._task.bounds.around(side)
+        keys = self._task.layout.key_columns
+        return probe(needles, stored, lower, upper, keys, self._is_proven)
 
     @property
     def _is_proven(self) -> bool:
@@ -215,17 +318,24 @@ class _Execution:
         """
         return self._task.layout.hash_is_key or self._task.condition is not None
 
-    def _give(self, side: str, found: Probe, part: Part | None = None) -> Iterator[pa.RecordBatch]:
+    def _give(
+        self, side: str, found: Probe, arrived: _Arrived, part: Part | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The pairs of a probe, or of a part of it that watches what comes of it."""
         layout, condition = self._task.layout, self._task.condition
         if condition is not None:
             condition = condition.seen_from(side)
         measure = condition if isinstance(condition, NearCondition) else None
         self._ledger.comparisons += found.total
+        mine, theirs = arrived.flags(side, found.needles), arrived.flags(OTHER[side], found.stored)
         clock = time.perf_counter
         started = clock()
         for needle, other in self._chunks.portions(found, layout.key_columns, condition, part):
             self._ledger.matches += len(needle)
+            if mine is not None:
+                mine[needle] = True
+            if theirs is not None:
+                theirs[other] = True
             compared = clock()
             pairs = paired(layout, side, found.needles, found.stored, needle, other, measure)
             yield from self._chunks.add(pairs)
@@ -237,24 +347,14 @@ class _Execution:
             # Pairs that were compared after the last match, or without any.
             part.shedder.compare_ms += 1e3 * (clock() - started)
 
-    def _still_needed(self, run: SortedRun, side: str) -> SortedRun:
-        """Leaves out rows that this task already knows no later batch can match.
-
-        The watermark after this batch is at least what this task alone has seen, so dropping by
-        it is safe; with long batches and short bounds it drops nearly everything. Rows that wait
-        are needed at the end of this batch.
-        """
-        task = self._task
-        if task.waits:
-            return run
-        seen = merged_max(task.max_time_us, self._intake.max_time_us)
-        watermark = task.delays.watermark(seen, task.watermark_us)
-        return live(run, task.bounds.keep_from_us(watermark, task.delays)[side])
-
     @property
     def _keep_from_us(self) -> dict[str, int | None]:
         task = self._task
-        return task.bounds.keep_from_us(task.watermark_us, task.delays, waits=task.waits)
+        keep = task.bounds.keep_from_us(
+            task.watermark_us, task.delays, awaited=(LEFT,) if task.waits else task.how.awaited
+        )
+        plain = task.bounds.keep_from_us(task.watermark_us, task.delays)
+        return {**keep, **{LONE[side]: plain[side] for side in SIDES}}
 
     def _combined(self, merge: Merge, runs: list[SortedRun]) -> SortedRun | None:
         """Merging state: the rows that a later one may still match."""
@@ -262,7 +362,9 @@ class _Execution:
         runs = [run for run in (live(run, keep_from_us) for run in runs) if len(run)]
         if not runs:
             return None
-        return merged(runs, self._task.layout.key_columns, self._is_proven)
+        keys = self._task.layout.key_columns
+        is_proven = self._is_proven or merge.side not in SIDES
+        return merged(runs, keys, is_proven)
 
 
 def _postings(task: JoinTask) -> Postings | None:

@@ -75,6 +75,7 @@ def run(directory, made, direction, within, late, *, faults=(), **options) -> Lo
         within=(text(within[0]), text(within[1])),
         watermark=(text(late[0]), text(late[1])),
         match=match,
+        how=options.get("how", "inner"),
     )
     assert_same_rows(found, expected)
     return joined
@@ -93,11 +94,12 @@ def test_the_closest_rows_equal_the_oracle(made, direction, within, late, poor) 
     direction=DIRECTIONS,
     within=BOUNDS,
     late=DELAYS,
+    how=st.sampled_from(["inner", "left"]),
     data=st.data(),
     kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=2),
 )
 @settings(max_examples=80)
-def test_routes_and_kills_change_nothing(made, direction, within, late, data, kills) -> None:
+def test_routes_and_kills_change_nothing(made, direction, within, late, how, data, kills) -> None:
     ways = st.lists(routes(HOT, most=5, partitions=(5, 16)), min_size=1, max_size=3)
     Restless.ways = tuple(data.draw(ways))
     with tempfile.TemporaryDirectory() as directory:
@@ -108,6 +110,7 @@ def test_routes_and_kills_change_nothing(made, direction, within, late, data, ki
             within,
             late,
             join=Restless,
+            how=how,
             faults=faults_of(kills, len(made)),
         )
 

@@ -46,7 +46,7 @@ def rows(*records: tuple[int, str | None, int | None]) -> pa.RecordBatch:
 
 def test_every_row_is_counted_as_what_it_is(tmp_path: Path) -> None:
     taken = intake(tmp_path, watermark_us=10)
-    home, replicas = taken.sort(
+    found = taken.sort(
         rows(
             (LEFT_CODE, "long", 20),
             (LEFT_CODE, "x", 30),
@@ -59,8 +59,10 @@ def test_every_row_is_counted_as_what_it_is(tmp_path: Path) -> None:
         ),
         LEFT,
     )
+    home = found.home
     assert (home.hashes.tolist(), home.times.tolist()) == ([1, 1, 4], [11, 30, 20])
-    assert replicas.times.tolist() == [50]
+    assert found.replicas.times.tolist() == [50]
+    assert found.lone is None
     counts = (taken.rows, taken.late, taken.null_keys, taken.bad_rows, taken.replicas)
     assert [count[LEFT] for count in counts] == [6, 1, 1, 1, 1]
     assert [count[RIGHT] for count in counts] == [0] * 5

@@ -122,6 +122,7 @@ def run(
     match, kinds, made = case
     joined = local(directory, match, kinds, within, late, on=on, **options)
     found = joined.run(made, faults)
+    how = options.get("how", "inner")
     expected = join_oracle(
         made,
         on=[(k, k) for k in on],
@@ -129,8 +130,11 @@ def run(
         within=(text(within[0]), text(within[1])),
         watermark=(text(late[0]), text(late[1])),
         match=match,
+        how=how,
     )
     assert_same_rows(found, expected)
+    if how != "inner":
+        return joined
     if match.distance is not None:
         assert found.column_names[-1] == match.distance
         assert all(d <= match.metric.reach for d in found.column(match.distance).to_pylist())

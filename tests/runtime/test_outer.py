@@ -1,0 +1,112 @@
+"""Outer, semi and anti joins on Spark: as the oracle says, as Spark's own join does, once."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from skewless.testing import POINTS, Fault, Replay, assert_same_rows, join_oracle
+
+from .batches import WITHIN, batches, join_options, oracle_options
+
+WATERMARK = "6 seconds"  # some rows are late
+HOWS = ("left", "right", "full", "left_semi", "left_anti")
+FAULTS = [Fault(point, batch) for batch, point in enumerate(POINTS)]
+
+
+def with_nulls(table: pa.Table) -> pa.Table:
+    """Every seventh row has no key, and every fifth a key that the other side has not."""
+    keys = [
+        None if at % 7 == 3 else f"only {table.column_names[1]}" if at % 5 == 1 else key
+        for at, key in enumerate(table.column("k").to_pylist())
+    ]
+    return table.set_column(0, "k", pa.array(keys))
+
+
+BATCHES = [(with_nulls(left), with_nulls(right)) for left, right in batches(6, seed=5, stray_s=30)]
+
+
+def joined(how: str, balance: Any) -> Any:
+    def build(left: DataFrame, right: DataFrame) -> Any:
+        options = join_options(WATERMARK)
+        return sk.join(left, right, how=how, balance=balance, **options)
+
+    return build
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_rows_come_once_whatever_dies(spark: SparkSession, tmp_path: Path, how: str) -> None:
+    replay = Replay(spark, tmp_path, BATCHES)
+    # One fault after the other in the type that has it all; fewer in the others.
+    faults = FAULTS if how == "full" else [FAULTS[HOWS.index(how)]]
+    found = replay.run(joined(how, sk.ContRand(4, group=2)), faults)
+    expected = join_oracle(BATCHES, how=how, **oracle_options(WATERMARK))
+    assert expected.num_rows > 20
+    assert_same_rows(found, expected)
+    assert replay.restarts >= len(faults) - 1
+
+
+def sparks_own(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
+    one = left.withWatermark("lt", WATERMARK).alias("l")
+    other = right.withWatermark("rt", WATERMARK).alias("r")
+    condition = F.expr(
+        f"l.k = r.k AND r.rt >= l.lt + INTERVAL {WITHIN[0]} AND r.rt <= l.lt + INTERVAL {WITHIN[1]}"
+    )
+    return one.join(other, condition, how)
+
+
+def test_sparks_own_join_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """On the same micro-batches; Spark looks for late rows a batch later, so none is late here.
+
+    Its full outer join pairs rows without a key, as no other join does: there every row has one.
+    """
+    plain = batches(3, seed=8)
+    made = [(with_nulls(left), with_nulls(right)) for left, right in plain]
+    for how in ("left", "right", "full", "left_semi"):
+        replay = Replay(spark, tmp_path / how, plain if how == "full" else made)
+        build = joined(how, sk.Auto(instances=2))
+        found = replay.run(build)
+        frame = sparks_own(*replay.inputs(), how)
+        out = tmp_path / how / "spark"
+        query = (
+            frame.selectExpr(*_shown(how))
+            .writeStream.format("parquet")
+            .option("checkpointLocation", f"{out}-checkpoint")
+            .trigger(availableNow=True)
+            .start(str(out))
+        )
+        query.awaitTermination()
+        assert_same_rows(found, spark.read.parquet(str(out)).toArrow())
+
+
+def _shown(how: str) -> list[str]:
+    if how == "left_semi":
+        return ["k", "lt", "a"]
+    return ["coalesce(l.k, r.k) AS k", "lt", "a", "rt", "b"]
+
+
+def test_every_kind_of_sink_gets_both_parts(spark: SparkSession, tmp_path: Path) -> None:
+    """Pairs of the tasks and rows without a match: of the memory, of functions, of code on both."""
+    expected = join_oracle(BATCHES, how="left", **oracle_options(WATERMARK))
+    replay = Replay(spark, tmp_path / "function", BATCHES)
+    rows: list[pa.Table] = []
+    query = replay.start(
+        joined("left", sk.Hash(2)), function=lambda df, _: rows.append(df.toArrow())
+    )
+    query.awaitTermination()
+    assert_same_rows(pa.concat_tables(rows), expected)
+    build = joined("left", sk.Hash(2))
+    memory = (
+        build(*replay.inputs())
+        .transform(lambda df: df.where("a IS NOT NULL"))
+        .writeStream.format("memory")
+        .queryName("both_parts")
+        .trigger(availableNow=True)
+        .start()
+    )
+    memory.awaitTermination()
+    assert_same_rows(spark.table("both_parts").toArrow(), expected)
