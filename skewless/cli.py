@@ -165,6 +165,13 @@ def join(
             "or flink and pathway where they are installed",
         ),
     ] = None,
+    how: Annotated[
+        str,
+        typer.Option(metavar="TYPE", help="The type of the join: inner, left, right, full, semi."),
+    ] = "inner",
+    rounds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How often the fast engines run, in turn.")
+    ] = 1,
     quick: SmallInputs = False,
     json_path: JsonFile = None,
 ) -> None:
@@ -173,7 +180,12 @@ def join(
 
     # typer gives an empty list where the option is absent.
     result = run(
-        workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
+        workloads=workload or None,
+        engines=engine or None,
+        json_path=json_path,
+        quick=quick,
+        how=how,
+        rounds=rounds,
     )
     _fail_on_errors(result)
 

@@ -1,13 +1,13 @@
 """The engines that the join benchmark compares, each as a function that starts its query."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from skewless.lab.bench import choice, with_flink, with_pathway
 from skewless.lab.bench.pipe import settings, to_nowhere
-from skewless.lab.bench.verdict import FLOOR, SKEWLESS
+from skewless.lab.bench.verdict import FLOOR, SKEWLESS, SKEWLESS_INNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,7 @@ class Replay:
     within_s: float
     cores: int
     checkpoint: str
+    how: str = "inner"
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,15 @@ def _skewless(spark: "SparkSession", replay: Replay) -> Any:
         on="k",
         time="ts",
         within=timedelta(seconds=replay.within_s),
+        how=replay.how,
+        watermark="0 seconds",
         balance=sk.Hash(replay.cores),
     )
     return to_nowhere(matches, replay.checkpoint)
+
+
+def _skewless_inner(spark: "SparkSession", replay: Replay) -> Any:
+    return _skewless(spark, replace(replay, how="inner"))
 
 
 def _spark_join(spark: "SparkSession", replay: Replay) -> Any:
@@ -88,9 +95,16 @@ def _spark_join(spark: "SparkSession", replay: Replay) -> Any:
     right = _read(spark, replay.right).withWatermark("ts", "0 seconds").alias("r")
     window = f"INTERVAL {round(replay.within_s * 1e6)} MICROSECONDS"
     condition = f"l.k = r.k AND r.ts >= l.ts - {window} AND r.ts <= l.ts + {window}"
-    matches = left.join(right, F.expr(condition)).select(
-        "l.k", "l.ts", "l.v", F.col("r.ts").alias("ts_right"), F.col("r.v").alias("v_right")
-    )
+    shown: list[Any] = [
+        F.expr("coalesce(l.k, r.k)" if replay.how == "full" else "l.k"),
+        "l.ts",
+        "l.v",
+        F.col("r.ts").alias("ts_right"),
+        F.col("r.v").alias("v_right"),
+    ]
+    if replay.how == "left_semi":
+        shown = ["l.k", "l.ts", "l.v"]
+    matches = left.join(right, F.expr(condition), replay.how).select(*shown)
     return to_nowhere(matches, replay.checkpoint)
 
 
@@ -119,6 +133,7 @@ ENGINES = {
     engine.name: engine
     for engine in (
         Engine(SKEWLESS, "Skewless", _skewless),
+        Engine(SKEWLESS_INNER, "Skewless, inner join", _skewless_inner),
         _spark("spark-memory", "Spark, in-memory store", IN_MEMORY),
         *(
             _spark(

@@ -20,6 +20,7 @@ from skewless.lab.bench.table import (
 
 _RATIOS: dict[str, Shown] = {
     "times_spark_best": times,
+    "over_inner": times,
     "share_of_floor": lambda value: f"{value:.0%}",
     "seconds_per_batch": lambda value: f"{duration(value)} s",
     "long_over_short": times,
@@ -63,8 +64,17 @@ def _row(
     ]
 
 
+def _spread(run: dict[str, Any]) -> str:
+    """The shortest and the longest batch."""
+    least, most = _figure(run, "seconds_least"), _figure(run, "seconds_most")
+    return f"{duration(least)}–{duration(most)}"
+
+
 def _remarks(result: dict[str, Any]) -> list[Text]:
     lines = []
+    if result["parameters"].get("rounds", 1) > 1:
+        spreads = [f"{label(result, run)} {_spread(run)} s" for run in result["runs"]]
+        lines.append(Text(f"shortest and longest batches: {', '.join(spreads)}"))
     for run in result["runs"]:
         per_row, peak = _figure(run, "state_bytes_per_row"), _figure(run, "peak_memory_bytes")
         if per_row is not None and peak is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from skewless.lab.bench.measure import Figures
 
 SKEWLESS, FLOOR = "skewless", "floor"
+SKEWLESS_INNER = "skewless-inner"  # beside another type of join
 GIB = 2**30
 
 
@@ -35,6 +36,11 @@ TARGETS: dict[str, tuple[Target, ...]] = {
 }
 
 
+# Of any other type of join.
+_OF_HOW = (Target("times_spark_best", "≥ 15 × Spark's best", 15, at_least=True),)
+_OF_LEFT = (*_OF_HOW, Target("over_inner", "≤ 1.3 × the inner join", 1.3, at_least=False))
+
+
 def best_spark(runs: Mapping[str, Figures], spark_engines: Sequence[str]) -> str | None:
     """The configuration of Spark's own join with the least time per batch."""
     candidates = [name for name in spark_engines if name in runs]
@@ -54,6 +60,8 @@ def ratios(runs: Mapping[str, Figures], best: str | None) -> dict[str, float]:
         found["times_spark_best"] = runs[best].seconds / own.seconds
     if FLOOR in runs:
         found["share_of_floor"] = runs[FLOOR].seconds / own.seconds
+    if SKEWLESS_INNER in runs:
+        found["over_inner"] = own.seconds / runs[SKEWLESS_INNER].seconds
     if own.peak_memory_bytes is not None:
         found["peak_memory_bytes"] = own.peak_memory_bytes
     return found
@@ -70,9 +78,14 @@ def window_ratios(short: Figures, long: Figures) -> dict[str, float]:
     }
 
 
-def verdicts(workload: str, values: Mapping[str, float], *, quick: bool) -> list[dict[str, Any]]:
+def verdicts(
+    workload: str, values: Mapping[str, float], *, quick: bool, how: str = "inner"
+) -> list[dict[str, Any]]:
     """Each target of the workload with what was measured; small inputs prove nothing."""
-    return judged(TARGETS.get(workload, ()), values, quick=quick)
+    targets = TARGETS.get(workload, ())
+    if how != "inner":
+        targets = () if workload != "zipf0.8" else _OF_LEFT if how == "left" else _OF_HOW
+    return judged(targets, values, quick=quick)
 
 
 def judged(

@@ -143,3 +143,17 @@ def test_an_unknown_name_is_refused(option: str, names: str) -> None:
 
 def test_quick_has_the_same_workloads() -> None:
     assert {w.name for w in QUICK} == {w.name for w in join.FULL}
+
+
+def test_another_type_of_join_is_measured_beside_the_inner_one() -> None:
+    engines = ["skewless", "skewless-inner", "spark-rocksdb4"]
+    result, shown = bench(how="leftouter", engines=engines, workloads=None, rounds=2)
+    (workload,) = result["workloads"].values()
+    assert [run["engine"] for run in workload["runs"]] == engines
+    assert workload["parameters"]["how"] == "left"
+    # A slow engine runs once, however many rounds there are.
+    assert [len(run["batches"]) for run in workload["runs"]] == [8, 8, 2]
+    assert workload["ratios"]["over_inner"] == pytest.approx(0.5 / 10.0)
+    assert "shortest and longest batches: skewless 0.500–0.500 s" in " ".join(shown.split())
+    with pytest.raises(SkewlessError, match="how: got 'anti'"):
+        bench(how="anti")
