@@ -161,7 +161,7 @@ def join(
         Names,
         only(
             "engine",
-            "skewless, spark-memory, spark-rocksdb2, spark-rocksdb4, floor, "
+            "skewless, skewless-inner, spark-memory, spark-rocksdb2, spark-rocksdb4, floor, "
             "or flink and pathway where they are installed",
         ),
     ] = None,

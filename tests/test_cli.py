@@ -131,7 +131,8 @@ def test_demo_options(stand_in: Callable[[str], Calls], tmp_path: Path) -> None:
 def test_bench_join_defaults_mean_everything(stand_in: Callable[[str], Calls]) -> None:
     calls = stand_in("skewless.lab.bench.join")
     assert invoke("bench", "join").exit_code == 0
-    assert calls == [{"workloads": None, "engines": None, "json_path": None, "quick": False}]
+    nothing = {"workloads": None, "engines": None, "json_path": None, "quick": False}
+    assert calls == [{**nothing, "how": "inner", "rounds": 1}]
 
 
 def test_bench_join_options_may_be_repeated(
@@ -141,12 +142,11 @@ def test_bench_join_options_may_be_repeated(
     out = tmp_path / "r.json"
     result = invoke(
         *("bench", "join", "--workload", "a", "--workload", "b", "--engine", "floor"),
-        *("--quick", "--json", str(out)),
+        *("--quick", "--json", str(out), "--how", "left", "--rounds", "3"),
     )
     assert result.exit_code == 0
-    assert calls == [
-        {"workloads": ["a", "b"], "engines": ["floor"], "json_path": out, "quick": True}
-    ]
+    chosen = {"workloads": ["a", "b"], "engines": ["floor"], "json_path": out, "quick": True}
+    assert calls == [{**chosen, "how": "left", "rounds": 3}]
 
 
 def test_bench_join_help_names_what_there_is() -> None:
