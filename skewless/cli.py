@@ -155,7 +155,7 @@ def demo(
 @bench.command()
 def join(
     workload: Annotated[
-        Names, only("workload", "zipf0.8, zipf1.0, empty, window or memory")
+        Names, only("workload", "zipf0.8, zipf1.0, empty, window, memory or asof")
     ] = None,
     engine: Annotated[
         Names,

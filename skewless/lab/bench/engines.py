@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from skewless.lab.bench import choice, with_flink, with_pathway
-from skewless.lab.bench.pipe import settings, to_nowhere
+from skewless.lab.bench.pipe import settings, to_function, to_nowhere
 from skewless.lab.bench.verdict import FLOOR, SKEWLESS, SKEWLESS_INNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+CLOSEST = "asof"
 SCHEMA = "k long, ts timestamp, v long"
 _JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 _STATE_STORE = "spark.sql.streaming.stateStore"
@@ -41,7 +42,7 @@ class Replay:
     within_s: float
     cores: int
     checkpoint: str
-    how: str = "inner"
+    how: str = "inner"  # or CLOSEST
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,16 @@ def _read(spark: "SparkSession", folder: str) -> "DataFrame":
 def _skewless(spark: "SparkSession", replay: Replay) -> Any:
     import skewless as sk
 
+    reach = timedelta(seconds=replay.within_s)
+    closest = replay.how == CLOSEST
     matches = sk.join(
         _read(spark, replay.left),
         _read(spark, replay.right),
         on="k",
         time="ts",
-        within=timedelta(seconds=replay.within_s),
-        how=replay.how,
+        within=(-reach, timedelta(0)) if closest else reach,
+        how="inner" if closest else replay.how,
+        match=sk.AsOf("backward") if closest else None,
         watermark="0 seconds",
         balance=sk.Hash(replay.cores),
     )
@@ -104,8 +108,21 @@ def _spark_join(spark: "SparkSession", replay: Replay) -> Any:
     ]
     if replay.how == "left_semi":
         shown = ["l.k", "l.ts", "l.v"]
+    if replay.how == CLOSEST:
+        condition = f"l.k = r.k AND r.ts >= l.ts - {window} AND r.ts <= l.ts"
+        pairs = left.join(right, F.expr(condition)).select(*shown)
+        return to_function(pairs, _closest, replay.checkpoint)
     matches = left.join(right, F.expr(condition), replay.how).select(*shown)
     return to_nowhere(matches, replay.checkpoint)
+
+
+def _closest(pairs: "DataFrame", batch: int) -> None:
+    """The last quote of every trade, as far as one batch tells: what Spark's users write."""
+    from pyspark.sql import functions as F
+
+    last = F.max_by("v_right", "ts_right").alias("v_right")
+    chosen = pairs.groupBy("k", "ts", "v").agg(last, F.max("ts_right").alias("ts_right"))
+    chosen.write.format("noop").mode("overwrite").save()
 
 
 def _floor(spark: "SparkSession", replay: Replay) -> Any:

@@ -12,7 +12,7 @@ from rich.console import Console
 from skewless.errors import bad_argument
 from skewless.lab.bench import choice, with_flink, with_pathway
 from skewless.lab.bench.child import Job
-from skewless.lab.bench.engines import Engine, Replay, chosen
+from skewless.lab.bench.engines import CLOSEST, Engine, Replay, chosen
 from skewless.lab.bench.join_table import render
 from skewless.lab.bench.machine import cores, driver_memory
 from skewless.lab.bench.measure import disagreements, figures, wrong_rows
@@ -110,7 +110,7 @@ class _Bench:
             together = {
                 r["engine"]: r["measured"]
                 for r in runs
-                if r["window_s"] == window_s and self.how == "inner"
+                if r["window_s"] == window_s and self.how == "inner" and not workload.closest
             }
             totals = {r["engine"]: r["totals"] for r in runs if r["window_s"] == window_s}
             errors += disagreements(together, totals)
@@ -171,7 +171,12 @@ class _Bench:
         some = files.first(length.batches, self.folder / f"first-{length.batches}")
         with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
             replay = Replay(
-                str(some.left), str(some.right), window_s, self.cores, f"{checkpoint}/c", self.how
+                str(some.left),
+                str(some.right),
+                window_s,
+                self.cores,
+                f"{checkpoint}/c",
+                CLOSEST if workload.closest else self.how,
             )
             job = Job(
                 engine.name,

@@ -57,6 +57,12 @@ def session(slots: int, config: dict[str, str]) -> "SparkSession":
     return sk.session(master=f"local[{slots}, 4]", app_name="bench", config=config)
 
 
+def to_function(stream: Any, function: Any, checkpoint: str) -> Any:
+    """A query into a function of every batch, until all files are read."""
+    writer = stream.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
+    return writer.trigger(availableNow=True).start()
+
+
 def to_nowhere(stream: Any, checkpoint: str, mode: str | None = None) -> Any:
     """A query into the sink that takes everything and keeps nothing, until all files are read.
 

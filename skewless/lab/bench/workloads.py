@@ -44,6 +44,8 @@ class Workload:
     only_skewless: bool = False
     replayed_elsewhere: bool = False  # whether engines without micro-batches run it, too
     state_rows: int | None = None  # what the window must hold at the end
+    left_share: float = 0.5
+    closest: bool = False  # of every left row the one right row before it, an as-of join
 
     def describe(self) -> dict[str, object]:
         """The parameters, for the record."""
@@ -113,9 +115,21 @@ FULL = (
         only_skewless=True,
         state_rows=20_000_000,
     ),
+    Workload(
+        name="asof",
+        title="100,000 trades and 1 M quotes per batch, Zipf 0.8 over 1 M symbols, ≤ 1 s apart",
+        exponent=0.8,
+        keys=1_000_000,
+        windows_s=(1.0,),
+        rows_per_batch=1_100_000,
+        rows_per_second=110_000,
+        length=Length(12, 4, slow=Length(4, 1)),
+        left_share=1 / 11,
+        closest=True,
+    ),
 )
 
-_ZIPF08, _ZIPF10, _EMPTY, _WINDOW, _MEMORY = FULL
+_ZIPF08, _ZIPF10, _EMPTY, _WINDOW, _MEMORY, _ASOF = FULL
 
 QUICK = (
     replace(
@@ -150,6 +164,14 @@ QUICK = (
         length=Length(6, 5),
         state_rows=500_000,
     ),
+    replace(
+        _ASOF,
+        title="2,000 trades and 20,000 quotes per batch, Zipf 0.8 over 20,000 symbols",
+        keys=20_000,
+        rows_per_batch=22_000,
+        rows_per_second=2_200,
+        length=Length(4, 2, slow=Length(2, 1)),
+    ),
 )
 
 
@@ -183,5 +205,6 @@ def generate(workload: Workload, folder: Path) -> Files:
         rows_per_batch=workload.rows_per_batch,
         batches=workload.length.batches,
         rows_per_second=workload.rows_per_second,
+        left_share=workload.left_share,
     )
     return Files(*write_batches(folder, tables))

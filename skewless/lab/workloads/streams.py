@@ -31,12 +31,13 @@ def batches(
     batches: int,
     rows_per_second: float,
     start_us: int = START_US,
+    left_share: float = 0.5,
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield (left, right) per batch: k a Zipf key, ts rising with small jitter, v a unique row id.
 
-    `rows_per_batch` and `rows_per_second` (of event time) count both sides together; each side gets
-    half. Every event of a batch is later than every event of the batch before it, so that no row is
-    late even with a watermark delay of zero.
+    `rows_per_batch` and `rows_per_second` (of event time) count both sides together; the left side
+    gets its share. Every event of a batch is later than every event of the batch before it, so that
+    no row is late even with a watermark delay of zero.
     """
     zipf = Zipf(exponent, keys, rng)
     return keyed_batches(
@@ -46,6 +47,7 @@ def batches(
         batches=batches,
         rows_per_second=rows_per_second,
         start_us=start_us,
+        left_share=left_share,
     )
 
 
@@ -57,6 +59,7 @@ def keyed_batches(
     batches: int,
     rows_per_second: float,
     start_us: int = START_US,
+    left_share: float = 0.5,
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The same with keys from any source: `keys(batch, rows)`, called for the left side first."""
     if rows_per_batch < 2:
@@ -69,19 +72,22 @@ def keyed_batches(
     if span_us < 1:
         raise ValueError(f"a batch must span at least 1 µs: {rows_per_second} rows/s is too many")
     # Checked above and generated below, so that a wrong argument raises at the call.
-    return _generate(rng, keys, rows_per_batch, batches, span_us, start_us=start_us)
+    left_rows = int(rows_per_batch * left_share)
+    if not 0 < left_rows < rows_per_batch:
+        raise ValueError(f"left_share must leave rows to both sides, got {left_share}")
+    return _generate(rng, keys, rows_per_batch, left_rows, batches, span_us, start_us=start_us)
 
 
 def _generate(
     rng: np.random.Generator,
     keys: Keys,
     rows_per_batch: int,
+    left_rows: int,
     count: int,
     span_us: int,
     *,
     start_us: int,
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
-    left_rows = rows_per_batch // 2
     right_rows = rows_per_batch - left_rows
     for batch in range(count):
         first_us = start_us + batch * span_us
