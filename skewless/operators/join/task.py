@@ -204,18 +204,22 @@ class _Execution:
     def _store(self, instance: int, arrived: _Arrived, last: bool) -> Iterator[pa.RecordBatch]:
         """Writes what is needed of the rows, and gives those that are known to have no match."""
         decision = self._decision(last)
+        earlier = {
+            side: [
+                *self._readable(instance, side),
+                *(s for s in self._ledger.written if s.side == side),
+            ]
+            for side in arrived.matched
+        }
         for side in SIDES:
-            home, other = arrived.home[side], OTHER[side]
+            home = arrived.home[side]
             self._ledger.count_rows(side, home.hashes)
-            earlier: list[Segment] = []
-            if other in arrived.matched:
-                written = (s for s in self._ledger.written if s.side == other)
-                earlier = [*self._readable(instance, other), *written]
             lone = arrived.lone[side]
             if self._task.waits:  # all rows are needed at the end of this batch
                 self._ledger.store(instance, side, home)
             else:
-                verdict = decision.verdict(side, home, arrived.matched.get(side), earlier)
+                matched, others = arrived.matched.get(side), earlier.get(OTHER[side], [])
+                verdict = decision.verdict(side, home, matched, others)
                 yield from self._give_alone(side, home.rows, verdict.alone)
                 self._ledger.store(instance, side, verdict.stored)
                 if lone is not None:
