@@ -166,3 +166,16 @@ def test_what_could_never_be_known_is_refused(tmp_path) -> None:
         local(tmp_path, how="full", match=sk.AsOf("backward"))
     with pytest.raises(SkewlessError, match=r"shed: .*how='left'"):
         local(tmp_path, how="left", shed=sk.Shed(max_latency="2 seconds"))
+
+
+def test_a_match_counts_that_the_same_batch_makes_forget(tmp_path) -> None:
+    """A stored row finds its match in the batch whose later rows let both of them leave."""
+    made = []
+    for lefts, rights in ((("x", 0),), (("y", 0),)), ((("y", 100),), (("x", 5), ("z", 100))):
+        left = [{"k": k, "g": 0, "lt": EPOCH + timedelta(seconds=s), "a": s} for k, s in lefts]
+        right = [{"k": k, "g": 0, "rt": EPOCH + timedelta(seconds=s), "b": k} for k, s in rights]
+        made.append((pa.Table.from_pylist(left, LEFT), pa.Table.from_pylist(right, RIGHT)))
+    for how in TYPES:
+        joined = run(tmp_path / how, made, how, (-1, 10), (0, 0), policy=Hash(1))
+        alone = [row for row in joined.rows().to_pylist() if row["k"] == "x"]
+        assert len(alone) == (how != "left_anti"), how
