@@ -30,6 +30,7 @@ def join_oracle(
     watermark: tuple[str | None, str | None] = ("0 seconds", "0 seconds"),
     columns: Mapping[str, str] | None = None,
     match: Match | None = None,
+    where: str | None = None,
 ) -> pa.Table:
     """The rows that the inner join of these micro-batches must give.
 
@@ -38,7 +39,7 @@ def join_oracle(
     watermark moves; the rest is one SQL join over everything. With `match` the sets or points of
     every pair that SQL finds are compared in Python, but those of a plane by SQL. Of `sk.Nearest`
     it gives what is due after the last batch; of rows that are equally near and of one time it
-    chooses as `LocalJoin` does.
+    chooses as `LocalJoin` does. `where` is a condition on the pair in DuckDB's SQL: "l.a < r.b".
     """
     try:
         import duckdb
@@ -65,7 +66,7 @@ def join_oracle(
         conditions.append(f"{gap} <= {bounds.upper_us}")
         due_us = None if mark is None else mark - bounds.upper_us
         conditions.append("false" if mark is None else f'epoch_us(l."{time[0]}") < {due_us}')
-    conditions.append("true")
+    conditions.append("true" if where is None else f"({where})")
     shown = columns or _columns(left, right, on)
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
     connection = duckdb.connect()

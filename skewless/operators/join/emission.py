@@ -13,6 +13,7 @@ from skewless.kernels.equijoin import probe
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.near import NearCondition
 from skewless.kernels.ordering import IndexArray
+from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun
 from skewless.kernels.warmup import compile_kernels, compile_near
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
@@ -74,6 +75,7 @@ class EmitTask:
     condition: NearCondition | None  # None: equal keys are all
     chooser: Chooser
     due: Due
+    where: Predicate | None = None  # what pairs have to fulfil, too, before any is chosen
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -93,7 +95,7 @@ class EmitTask:
         segments = self._meeting(instance, RIGHT)
         for needles in self._due_rows(instance):
             stored = list(opened(self.storage, segments, RIGHT, needles, self.bounds))
-            choice = self.chooser.begin(needles, self.condition)
+            choice = self.chooser.begin(needles, self.condition, self.where)
             for number, run in enumerate(stored):
                 self._offer(choice, needles, number, run)
             for number, mine, theirs in choice.chosen():

@@ -14,6 +14,7 @@ from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.errors import bad_argument
 from skewless.kernels.conditions import SetCondition
+from skewless.kernels.predicate import Predicate
 from skewless.load.report import Report
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.choosing import Chooser
@@ -46,6 +47,7 @@ class JoinOperator(Operator):
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
     condition: Matching | None = None  # None: equal keys are all
+    where: Predicate | None = None  # what pairs have to fulfil, too
     chooser: Chooser | None = None  # None: a pair is given as soon as it is found
     shedding: Shedding | None = None
     interval_us: int | None = None  # of the trigger
@@ -132,6 +134,7 @@ class JoinOperator(Operator):
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
             condition=self.condition,
+            where=self.where,
             detail=self.policy.detail,
             probing=self._plan(state, setting.names.batch),
             waits=self.waits,
@@ -205,6 +208,7 @@ class JoinOperator(Operator):
             route=before.route,
             segments=stored(),
             condition=self.condition,
+            where=self.where,
             chooser=self.chooser,
             due=due,
             limits=self.limits,

@@ -14,7 +14,9 @@ from skewless.engine.ledger import Ledger, live
 from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
+from skewless.kernels.narrowing import narrowed
 from skewless.kernels.near import NearCondition
+from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun, merged
 from skewless.kernels.warmup import compile_near, compile_sets, compile_shedding
 from skewless.load.heavy import STANDING_OUT, Detail
@@ -47,6 +49,7 @@ class JoinTask:
     watermark_us: int | None
     max_time_us: dict[str, int | None]
     condition: Matching | None = None  # None: equal keys are all
+    where: Predicate | None = None  # what pairs have to fulfil, too
     detail: Detail = STANDING_OUT
     probing: ProbePlan | None = None  # None: every pair is found
     waits: bool = False  # pairs are given by the emission, which reads what is stored
@@ -100,7 +103,8 @@ class _Execution:
         self._chunks = Chunks(task.limits)
         self._shedder: Shedder | None = None
         if task.probing is not None:
-            self._shedder = Shedder(task.probing, task.layout.values, task.condition)
+            fulfilled = narrowed(task.condition, task.where)
+            self._shedder = Shedder(task.probing, task.layout.values, fulfilled)
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -221,10 +225,11 @@ class _Execution:
         if condition is not None:
             condition = condition.seen_from(side)
         measure = condition if isinstance(condition, NearCondition) else None
+        fulfilled = narrowed(condition, self._task.where, side)
         self._ledger.comparisons += found.total
         clock = time.perf_counter
         started = clock()
-        for needle, other in self._chunks.portions(found, layout.key_columns, condition, part):
+        for needle, other in self._chunks.portions(found, layout.key_columns, fulfilled, part):
             self._ledger.matches += len(needle)
             compared = clock()
             pairs = paired(layout, side, found.needles, found.stored, needle, other, measure)
