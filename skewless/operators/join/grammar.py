@@ -90,6 +90,7 @@ class Part:
     end: int
     operands: tuple["Part", ...] = ()
     shown: str = ""  # what messages call it
+    is_enclosed: bool = False  # in parentheses
 
 
 @dataclass(frozen=True)
@@ -325,9 +326,10 @@ class _Reader:
                     self._balanced("<", ">")
             else:
                 self._take()
-            operands = () if found.kind == "leaf" else (found,)
-            kind = "leaf" if found.kind == "leaf" else "other"
-            found = self._part(kind, found.begin, operands, found.shown or sign.upper())
+            if found.kind == "leaf":
+                found = self._part("leaf", found.begin, shown=found.shown)
+            else:
+                found = self._part("other", found.begin, (found,), sign.upper())
         return found
 
     def _primary(self) -> Part:
@@ -365,7 +367,8 @@ class _Reader:
         listed = self._listed()
         if len(listed) > 1:
             return self._part("other", begin, listed, "a list of values")
-        return replace(listed[0], begin=begin, end=self._tokens[self.at - 1].end)
+        end = self._tokens[self.at - 1].end
+        return replace(listed[0], begin=begin, end=end, is_enclosed=True)
 
     def _case(self, begin: int) -> Part:
         """(condition, value, ..., otherwise), or with a value to compare before all of them."""

@@ -69,15 +69,25 @@ class Sides:
         return self._found[id(part)]
 
     def _sides_of_leaf(self, part: Part) -> tuple[frozenset[str], bool]:
-        """By the names in it, and then by asking Spark, who knows what is a name and what not."""
+        """By the names in it, and then by asking Spark, who knows what is a name and what not.
+
+        In INTERVAL 1 DAY there is no column, though there may be one that is called `day`.
+        """
         text = self.text.of(part)
-        named, either = self._named(part)
-        likely = [named] if len(named) < 2 else []
-        others = [frozenset({LEFT}), frozenset({RIGHT}), frozenset()]
-        for sides in [*likely, *(o for o in others if o not in likely)]:
-            side = next(iter(sides)) if sides else LEFT if either else None
-            if self.analyser.reads(side, text):
-                return sides, either
+        if all(token.kind in ("number", "string", "sign") for token in self.text.tokens_of(part)):
+            return frozenset(), False
+        qualified, plain = self._named(part)
+        if not qualified and self.analyser.reads(None, text):
+            return frozenset(), False
+        likely = qualified or plain or frozenset(SIDES)
+        found: frozenset[str] = frozenset()
+        if len(qualified) < 2:
+            found = frozenset(side for side in likely if self.analyser.reads(side, text))
+            if not found and not qualified:
+                rest = frozenset(SIDES) - likely
+                found = frozenset(side for side in rest if self.analyser.reads(side, text))
+        if found:
+            return (frozenset(), True) if len(found) == 2 else (found, False)
         try:
             self.analyser.named(text)
         except NotAnalysedError as failure:
@@ -85,10 +95,10 @@ class Sides:
         what = f"{part.shown}(...)" if part.shown else self.told(part)
         raise self.mixed(what)
 
-    def _named(self, part: Part) -> tuple[frozenset[str], bool]:
-        """The sides whose columns are named in a leaf, as far as names alone tell."""
-        found: set[str] = set()
-        either = False
+    def _named(self, part: Part) -> tuple[frozenset[str], frozenset[str]]:
+        """The sides that are named in a leaf, and those that may have what is named without one."""
+        qualified: set[str] = set()
+        plain: set[str] = set()
         tokens = self.text.tokens_of(part)
         folds = [{given.fold(n) for n in given.names} for given in self.inputs]
         shared = {self.inputs[1].fold(name) for name in self.analyser.shared}
@@ -96,15 +106,11 @@ class Sides:
             if token.kind not in ("word", "quoted") or (i and tokens[i - 1].says(".")):
                 continue
             name = unquoted(token.text)
-            followed = tokens[i + 1] if i + 1 < len(tokens) else None
-            if name.lower() in SIDES and followed is not None and followed.says("."):
-                found.add(name.lower())
-            elif followed is None or not followed.says("("):
-                folded = self.inputs[0].fold(name)
-                either |= folded in shared
-                if folded not in shared:
-                    found |= {s for s, names in zip(SIDES, folds, strict=True) if folded in names}
-        return frozenset(found), either
+            if name.lower() in SIDES and i + 1 < len(tokens) and tokens[i + 1].says("."):
+                qualified.add(name.lower())
+            elif (folded := self.inputs[0].fold(name)) not in shared:
+                plain |= {s for s, names in zip(SIDES, folds, strict=True) if folded in names}
+        return frozenset(qualified), frozenset(plain)
 
     def _unknown(self, part: Part, failure: NotAnalysedError) -> SkewlessError:
         """Why Spark does not understand a leaf."""
@@ -168,6 +174,9 @@ class Sides:
         if self.owner(part) != BOTH:
             return self.text.of(part)
         kind, shown = part.kind, part.shown
+        if kind in ("and", "or"):
+            # Spark makes a balanced tree of a chain, which says the same.
+            return f" {kind.upper()} ".join(f"({self._printed(o)})" for o in _chain(part))
         of = [f"({self._printed(operand)})" for operand in part.operands]
         if kind == "not":
             return f"NOT {of[0]}"
@@ -188,6 +197,13 @@ class Sides:
         if len(of) != 2 or kind == "other":
             raise self.mixed(shown)
         return f"{of[0]} {shown} {of[1]}"
+
+
+def _chain(part: Part) -> list[Part]:
+    """The operands of an operator that is there several times in a row."""
+    first, second = part.operands
+    is_same = first.kind == part.kind and not first.is_enclosed
+    return [*(_chain(first) if is_same else [first]), second]
 
 
 def unquoted(name: str) -> str:
