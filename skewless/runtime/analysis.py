@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -65,6 +65,8 @@ class Analyser:
     schemas: tuple[T.StructType, T.StructType]
     scopes: tuple[Scope, Scope]
     shared: tuple[str, ...]  # plain names that either side has, with one type: equal in every pair
+    # Asking takes some milliseconds, and the same is asked again and again.
+    _kinds: dict[tuple[str | None, str], T.DataType] = field(default_factory=dict, repr=False)
 
     @property
     def is_ansi(self) -> bool:
@@ -72,8 +74,11 @@ class Analyser:
 
     def kind(self, side: str | None, text: str) -> T.DataType:
         """The type of an expression over a side, or over no column."""
-        with _refusing():
-            return self._frame(side).selectExpr(text).schema[0].dataType
+        if (side, text) not in self._kinds:
+            with _refusing():
+                found = self._frame(side).selectExpr(text).schema[0].dataType
+            self._kinds[side, text] = found
+        return self._kinds[side, text]
 
     def reads(self, side: str | None, text: str) -> bool:
         """Whether an expression needs no more than the columns of a side."""
@@ -131,7 +136,7 @@ class Analyser:
     @cached_property
     def _frames(self) -> dict[str, DataFrame]:
         return {
-            scope.side: scope.of(_empty(self.session, _kinds(schema)))
+            scope.side: scope.of(_empty(self.session, _types(schema)))
             for scope, schema in zip(self.scopes, self.schemas, strict=True)
         }
 
@@ -142,7 +147,7 @@ class Analyser:
         return left, right.drop(*(F.col(name) for name in shared))
 
 
-def _kinds(schema: T.StructType) -> dict[str, T.DataType]:
+def _types(schema: T.StructType) -> dict[str, T.DataType]:
     return {field.name: field.dataType for field in schema.fields}
 
 

@@ -260,6 +260,10 @@ class _Splitting:
         the same result in another way: `whole < 10.5` becomes `whole < 11`.
         """
         of = {f"c{i}": operand.kind for i, operand in enumerate(operands)}
+        first = operands[0].kind
+        are_alike = types.compares_in_tasks(first) and all(kind == first for kind in of.values())
+        if part.kind in _COMPARISONS and are_alike:
+            return types.BOOLEAN, [operand.made(()) for operand in operands]
         try:
             found = self.analyser.coerced(template.format(*of), of)
         except NotAnalysedError as failure:
