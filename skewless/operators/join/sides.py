@@ -73,11 +73,12 @@ class Sides:
 
         In INTERVAL 1 DAY there is no column, though there may be one that is called `day`.
         """
-        text = self.text.of(part)
-        if all(token.kind in ("number", "string", "sign") for token in self.text.tokens_of(part)):
+        text, tokens = self.text.of(part), self.text.tokens_of(part)
+        if all(token.kind in ("number", "string", "sign") for token in tokens):
             return frozenset(), False
         qualified, plain = self._named(part)
-        if not qualified and self.analyser.reads(None, text):
+        is_column = len(tokens) == 1 and bool(plain)
+        if not qualified and not is_column and self.analyser.reads(None, text):
             return frozenset(), False
         likely = qualified or plain or frozenset(SIDES)
         found: frozenset[str] = frozenset()
