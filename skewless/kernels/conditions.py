@@ -27,8 +27,8 @@ class Condition(Protocol):
         """Which of these pairs of postings are pairs of the result; each is so at one posting."""
         ...
 
-    def seeds(self, rows: pa.RecordBatch) -> HashArray:
-        """A deterministic hash of every needle by what it is compared by."""
+    def seeds(self, rows: pa.RecordBatch) -> HashArray | None:
+        """A deterministic hash of every needle by what it is compared by; None: of its key."""
         ...
 
 

@@ -30,6 +30,7 @@ from skewless.errors import SkewlessError
 from skewless.routing.route import Route
 from skewless.routing.tiles import TileRoute
 from skewless.runtime import routing
+from skewless.runtime.analysis import AddedColumns
 from skewless.runtime.failures import TaskFailure, framed
 from skewless.runtime.retirement import retire
 from skewless.runtime.tiles import tile_visits
@@ -51,7 +52,8 @@ class SideColumns:
     code: int
     keys: tuple[KeyColumn, ...]
     time: str
-    slots: dict[int, str]  # slot → input column
+    slots: dict[int, str]  # slot → input column, or one that is added
+    added: AddedColumns | None = None
 
     def travels_as(self, name: str) -> str:
         """The column of the common stream that holds a column of the input."""
@@ -201,6 +203,8 @@ class JoinRows:
     def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
         sides = []
         for frame, columns in ((left, self.left), (right, self.right)):
+            if columns.added is not None:
+                frame = columns.added.to(frame)
             side = frame.select(*_common_columns(columns, self.slot_types, self.with_hash))
             sides.append(side if self.index is None else self.index.added(side, columns.code))
         return sides[0].union(sides[1])

@@ -38,6 +38,7 @@ _OTHER_KEYS: tuple[type[T.DataType], ...] = (
 
 
 DOUBLE = T.DoubleType()
+BOOLEAN = T.BooleanType()
 
 
 def is_event_time(kind: T.DataType) -> bool:
@@ -280,3 +281,43 @@ def identifies(kind: T.DataType) -> bool:
 
 def is_text_or_binary(kind: T.DataType) -> bool:
     return isinstance(kind, T.StringType | T.BinaryType)
+
+
+def is_boolean(kind: T.DataType) -> bool:
+    return isinstance(kind, T.BooleanType)
+
+
+def is_null(kind: T.DataType) -> bool:
+    return isinstance(kind, T.NullType)
+
+
+def is_decimal(kind: T.DataType) -> bool:
+    return isinstance(kind, T.DecimalType)
+
+
+def is_temporal(kind: T.DataType) -> bool:
+    moments = T.DateType | T.TimestampType | T.TimestampNTZType
+    return isinstance(kind, moments | T.DayTimeIntervalType | T.YearMonthIntervalType)
+
+
+def compares_in_tasks(kind: T.DataType) -> bool:
+    """Whether a task compares two values of this type as Spark does."""
+    return common_key_type(kind, kind) is not None
+
+
+def widens(kind: T.DataType, target: T.DataType) -> bool:
+    """Whether a task can cast as Spark does: numbers to a type that has room for all of them."""
+    numeric = (*_INTEGRAL, *_FRACTIONAL)
+    if isinstance(kind, numeric) and isinstance(target, numeric):
+        return numeric.index(type(kind)) <= numeric.index(type(target))
+    if isinstance(kind, _INTEGRAL) and isinstance(target, T.DecimalType):
+        return target.precision - target.scale >= _DIGITS[type(kind)]  # type: ignore[index]
+    if isinstance(kind, T.DecimalType) and isinstance(target, T.DecimalType):
+        whole = target.precision - target.scale >= kind.precision - kind.scale
+        return whole and target.scale >= kind.scale
+    return False
+
+
+def arrow_type(kind: T.DataType) -> pa.DataType:
+    """The type in which a task has values of a type of Spark, in UTC."""
+    return to_arrow_type(kind, timezone="UTC")

@@ -33,6 +33,7 @@ from skewless.kernels.conditions import SetCondition
 from skewless.kernels.groups import without_negative_zero
 from skewless.kernels.near import NearCondition
 from skewless.kernels.pieces import one_array
+from skewless.kernels.predicate import Predicate
 from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds
 from skewless.operators.join.choosing import ClosestInTime, KNearest
@@ -164,7 +165,8 @@ class LocalJoin(LocalQuery[Batch]):
     """Joins micro-batches of two tables whose key columns have the same names and types.
 
     With `match` by sets or distance, too, or by it alone; `hash_keys` then hashes the keys and an
-    item, or the keys and the block of a cell.
+    item, or the keys and the block of a cell. `where` is a predicate on a pair, made by hand: no
+    Spark is here to read SQL.
     """
 
     on: Sequence[str]
@@ -176,6 +178,7 @@ class LocalJoin(LocalQuery[Batch]):
     match: Match | None = None
     shed: Shedding | None = None
     how: str = "inner"
+    where: Predicate | None = None  # on the columns of the two tables
 
     def _new_operator(self) -> JoinOperator:
         self._payload = {
@@ -229,6 +232,8 @@ class LocalJoin(LocalQuery[Batch]):
             fingerprint,
             limits=self.limits,
             condition=self._condition(layout),
+            where=self.where
+            and self.where.renamed({side: dict(layout.inputs[side]) for side in SIDES}),
             chooser=self._chooser,
             how=How(self.how),
             shedding=self.shed,

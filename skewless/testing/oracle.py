@@ -32,6 +32,7 @@ def join_oracle(
     columns: Mapping[str, str] | None = None,
     match: Match | None = None,
     how: str = "inner",
+    where: str | None = None,
 ) -> pa.Table:
     """The rows that the join of these micro-batches must give.
 
@@ -41,7 +42,7 @@ def join_oracle(
     every pair that SQL finds are compared in Python, but those of a plane by SQL. Of `sk.Nearest`
     it gives what is due after the last batch; of rows that are equally near and of one time it
     chooses as `LocalJoin` does. Rows without a match are given if the last watermark has passed
-    them.
+    them. `where` is a condition on the pair in DuckDB's SQL: "l.a < r.b".
     """
     try:
         import duckdb
@@ -68,7 +69,7 @@ def join_oracle(
         conditions.append(f"{gap} <= {bounds.upper_us}")
         due_us = None if mark is None else mark - bounds.upper_us
         conditions.append("false" if mark is None else f'epoch_us(l."{time[0]}") < {due_us}')
-    conditions.append("true")
+    conditions.append("true" if where is None else f"({where})")
     shown = columns or _columns(left, right, on)
     select = ", ".join(f'{_quoted(source)} AS "{name}"' for name, source in shown.items())
     connection = duckdb.connect()

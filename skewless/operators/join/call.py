@@ -19,6 +19,7 @@ from skewless.operators.join.near import Near, Nearest
 from skewless.operators.join.operator import JoinOperator
 from skewless.operators.join.points import PointColumns
 from skewless.operators.join.sets import SetColumns
+from skewless.operators.join.where import where_of
 from skewless.operators.lateness import FROM_INPUT, FromInput
 from skewless.planning.policy import Policy
 from skewless.runtime.dispatch import JoinRows
@@ -41,6 +42,7 @@ def join(
     within: Duration | tuple[Duration | None, Duration | None] | None,
     how: str = "inner",
     watermark: Duration | tuple[Duration | None, Duration | None] | FromInput | None = FROM_INPUT,
+    where: str | None = None,
     match: Match | None = None,
     balance: Policy | None = None,
     shed: Shedding | None = None,
@@ -52,12 +54,13 @@ def join(
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
-    inputs' own `withWatermark`, else "0 seconds" with a warning). `match` joins by sets,
-    `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may then be
-    left out. `match=sk.AsOf(...)` gives, of all rows with equal keys, the one closest in time.
-    `shed` keeps the time of a batch below a limit by probing less when the input is too fast. The
-    result has the key columns once, then the left's other columns, then the right's, with `suffix`
-    where a name is taken.
+    inputs' own `withWatermark`, else "0 seconds" with a warning). `where` is a condition on the
+    pair, in SQL over the columns of both sides, such as `left.price < right.limit`. `match` joins
+    by sets, `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may
+    then be left out. `match=sk.AsOf(...)` gives, of all rows with equal keys, the one closest in
+    time. `shed` keeps the time of a batch below a limit by probing less when the input is too fast.
+    The result has the key columns once, then the left's other columns, then the right's, with
+    `suffix` where a name is taken.
 
         matches = sk.join(orders, drivers, on="cell", time=("ordered_at", "seen_at"),
                           within=("-10 seconds", "10 seconds"), watermark="5 seconds")
@@ -76,6 +79,7 @@ def join(
         raise bad_argument("balance", policy, "another policy: sk.PKG is for sk.Count and sk.Agg")
     keys = [] if on is None and matched is not None else keys_of(inputs, on)
     times = times_of(inputs, time)
+    wanted = where_of(left.sparkSession, inputs, keys, where)
     bounds = bounds_of(within)
     if isinstance(match, AsOf):
         bounds = match.within(bounds)
@@ -94,7 +98,7 @@ def join(
         )
     _check_condition(kind, match)
     _warn_of_growth(bounds, delays, waiting)
-    plan = planned(inputs, keys, times, suffix, matched, kind)
+    plan = planned(inputs, keys, times, suffix, matched, kind, wanted)
     operator = JoinOperator(
         layout=replace(plan.layout, values=values_of(inputs, plan, shed)),
         bounds=bounds,
@@ -112,6 +116,7 @@ def join(
             "slots": {LEFT: slots_of(plan.left), RIGHT: slots_of(plan.right)},
             **({} if matched is None else {"match": matched.described()}),
             **({"asOf": match.direction} if isinstance(match, AsOf) else {}),
+            **({} if wanted is None else {"where": wanted.described()}),
         },
         how=kind,
         shedding=shed,
@@ -119,6 +124,7 @@ def join(
         if matched is None
         else matched.condition(plan.layout, plan.left, plan.right),
         chooser=_chooser(match, matched),
+        where=None if wanted is None else wanted.bound(plan.left, plan.right),
     )
     rows = JoinRows(
         plan.left,

@@ -7,10 +7,13 @@ from typing import Protocol
 from skewless.engine.columns import ROW_HASH
 from skewless.kernels.closest import CANDIDATE_BYTES as CLOSEST_BYTES
 from skewless.kernels.closest import ClosestRows
+from skewless.kernels.conditions import Condition
 from skewless.kernels.equijoin import Probe
+from skewless.kernels.narrowing import narrowed
 from skewless.kernels.near import NearCondition
 from skewless.kernels.nearest import CANDIDATE_BYTES, NearestRows
 from skewless.kernels.ordering import IndexArray
+from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun
 
 
@@ -34,7 +37,9 @@ class Chooser(Protocol):
         """About what is kept for a left row until its choice is made."""
         ...
 
-    def begin(self, needles: SortedRun, condition: NearCondition | None) -> Choice: ...
+    def begin(
+        self, needles: SortedRun, condition: NearCondition | None, where: Predicate | None = None
+    ) -> Choice: ...
 
 
 @dataclass(frozen=True)
@@ -47,21 +52,26 @@ class KNearest:
     def row_bytes(self) -> int:
         return self.k * CANDIDATE_BYTES
 
-    def begin(self, needles: SortedRun, condition: NearCondition | None) -> "_KNearestChoice":
+    def begin(
+        self, needles: SortedRun, condition: NearCondition | None, where: Predicate | None = None
+    ) -> "_KNearestChoice":
         assert condition is not None, "the nearest are those of a join by distance"
-        return _KNearestChoice(needles, condition, NearestRows(len(needles), self.k))
+        fulfilled = narrowed(condition, where)
+        assert fulfilled is not None, "there is a condition"
+        return _KNearestChoice(needles, condition, fulfilled, NearestRows(len(needles), self.k))
 
 
 @dataclass(frozen=True)
 class _KNearestChoice:
     needles: SortedRun
-    condition: NearCondition
+    condition: NearCondition  # tells distances
+    fulfilled: Condition  # with what else candidates have to fulfil
     best: NearestRows
 
     def meet(self, number: int, found: Probe, keys: Sequence[str], at_once: int) -> None:
         stored = found.stored
         for needle, other in found.pairs(keys, at_once):
-            near = self.condition.qualifying(self.needles, stored, needle, other)
+            near = self.fulfilled.qualifying(self.needles, stored, needle, other)
             mine, theirs = self.needles.rows_of(needle[near]), stored.rows_of(other[near])
             self.best.offer(
                 mine,
@@ -84,21 +94,27 @@ class ClosestInTime:
     def row_bytes(self) -> int:
         return CLOSEST_BYTES
 
-    def begin(self, needles: SortedRun, condition: NearCondition | None) -> "_ClosestChoice":
-        return _ClosestChoice(ClosestRows(needles.times))
+    def begin(
+        self, needles: SortedRun, condition: NearCondition | None, where: Predicate | None = None
+    ) -> "_ClosestChoice":
+        return _ClosestChoice(narrowed(condition, where), ClosestRows(needles.times))
 
 
 @dataclass(frozen=True)
 class _ClosestChoice:
+    fulfilled: Condition | None  # what candidates have to fulfil besides equal keys
     best: ClosestRows
 
     def meet(self, number: int, found: Probe, keys: Sequence[str], at_once: int) -> None:
         times = found.stored.times
-        if not found.compare_pairs:
+        if self.fulfilled is None and not found.compare_pairs:
             # Matches are a range whose times rise: two of them are looked at, not all.
             self.best.offer(number, times, found.start, found.count)
             return
         for needle, other in found.pairs(keys, at_once):
+            if self.fulfilled is not None:
+                chosen = self.fulfilled.qualifying(found.needles, found.stored, needle, other)
+                needle, other = needle[chosen], other[chosen]
             self.best.offer_pairs(number, times, needle, other)
 
     def chosen(self) -> Iterator[tuple[int, IndexArray, IndexArray]]:

@@ -11,6 +11,7 @@ from skewless.operators.join.layout import Layout, OutputColumn
 from skewless.operators.join.pairing import OTHER
 from skewless.operators.join.points import PointColumns
 from skewless.operators.join.sets import SetColumns
+from skewless.operators.join.where import Where
 from skewless.operators.slots import assign_slots
 from skewless.runtime import types
 from skewless.runtime.dispatch import KeyColumn, SideColumns
@@ -35,8 +36,10 @@ def planned(
     suffix: str,
     matched: SetColumns | PointColumns | None = None,
     how: How = INNER,
+    where: Where | None = None,
 ) -> Plan:
     left, right = inputs
+    extra = {side: [] if where is None else where.extra(side) for side in SIDES}
     left_keys = {pair[0].name: i for i, pair in enumerate(keys)}
     right_keys = {pair[1].name for pair in keys}
     # A key that is compared in another form than the left's own travels as payload, too. Where
@@ -46,8 +49,11 @@ def planned(
     left_rest = [c for c in left.names if c not in left_keys and c != times[0]]
     left_payload = [*changed, *left_rest]
     right_payload = [c for c in right.names if c not in right_keys and c != times[1]]
-    left_types = [left.type_of(c) for c in left_payload]
-    right_types = [right.type_of(c) for c in right_payload]
+    left_types = [left.type_of(c) for c in left_payload] + [kind for _, kind in extra[LEFT]]
+    right_types = [right.type_of(c) for c in right_payload] + [kind for _, kind in extra[RIGHT]]
+    # What the condition compares is stored with the rows, and never shown.
+    left_payload += [name for name, _ in extra[LEFT]]
+    right_payload += [name for name, _ in extra[RIGHT]]
     left_slots, right_slots = assign_slots(
         [t.json() for t in left_types], [t.json() for t in right_types]
     )
@@ -90,12 +96,14 @@ def planned(
         tuple(pair[0] for pair in keys),
         times[0],
         {slot: name for name, slot in left_slot.items()},
+        where.added[LEFT] if where is not None and extra[LEFT] else None,
     )
     right_columns = SideColumns(
         RIGHT_CODE,
         tuple(pair[1] for pair in keys),
         times[1],
         {slot: name for name, slot in right_slot.items()},
+        where.added[RIGHT] if where is not None and extra[RIGHT] else None,
     )
     hashed = [pair[0].compared_as for pair in keys]
     distance = _distance(left, taken, matched)

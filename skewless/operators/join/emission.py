@@ -11,8 +11,10 @@ from skewless.engine.columns import TIME
 from skewless.engine.intake import named_instance
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
+from skewless.kernels.narrowing import narrowed
 from skewless.kernels.near import NearCondition
 from skewless.kernels.ordering import IndexArray
+from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun
 from skewless.kernels.warmup import compile_kernels, compile_near, compile_sets
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
@@ -47,6 +49,7 @@ class EmitTask:
     chooser: Chooser | None  # None: pairs were given by the tasks
     due: Mapping[str, Due]  # per side whose rows are given when they leave
     batch: int
+    where: Predicate | None = None  # what pairs have to fulfil, too
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -108,7 +111,7 @@ class _Emission:
         others = self._state.meeting(self._instance, RIGHT)
         for needles in self._state.due(self._instance, LEFT, due, at_once):
             stored = list(opened(task.storage, others, RIGHT, needles, task.bounds))
-            choice = chooser.begin(needles, task.condition)
+            choice = chooser.begin(needles, task.condition, task.where)
             for number, run in enumerate(stored):
                 self._offer(choice, needles, number, run)
             matched = np.zeros(len(needles), np.bool_)
@@ -157,9 +160,8 @@ class _Emission:
 
     def _mark(self, side: str, found: Probe, needles: Mask | None, stored: Mask | None) -> None:
         if found.total:
-            condition = self._task.condition
-            seen = None if condition is None else condition.seen_from(side)
-            mark(found, self._task.layout.key_columns, seen, self._chunks, needles, stored)
+            fulfilled = narrowed(self._task.condition, self._task.where, side)
+            mark(found, self._task.layout.key_columns, fulfilled, self._chunks, needles, stored)
 
     def _probe(self, side: str, needles: SortedRun, stored: SortedRun) -> Probe:
         task = self._task

@@ -13,6 +13,7 @@ from skewless.engine.operator import Operator
 from skewless.engine.progress import account
 from skewless.engine.setting import Setting
 from skewless.errors import bad_argument
+from skewless.kernels.predicate import Predicate
 from skewless.load.report import Report
 from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.choosing import Chooser
@@ -48,6 +49,7 @@ class JoinOperator(Operator):
     fingerprint: dict[str, Any]
     limits: Limits = field(default_factory=Limits)
     condition: Matching | None = None  # None: equal keys are all
+    where: Predicate | None = None  # what pairs have to fulfil, too
     chooser: Chooser | None = None  # None: a pair is given as soon as it is found
     how: How = INNER
     shedding: Shedding | None = None
@@ -147,6 +149,7 @@ class JoinOperator(Operator):
             watermark_us=state.watermark_us,
             max_time_us=state.max_time_us,
             condition=self.condition,
+            where=self.where,
             detail=self.policy.detail,
             probing=self._plan(state, setting.names.batch),
             how=self.how,
@@ -223,6 +226,7 @@ class JoinOperator(Operator):
             segments=stored(),
             condition=self.condition,
             how=self.how,
+            where=self.where,
             chooser=self.chooser,
             due=due,
             batch=batch,

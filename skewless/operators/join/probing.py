@@ -270,9 +270,9 @@ class _Needles:
     def _seeds(self) -> tuple[HashArray, TimeArray]:
         """What draws are made from, by row."""
         run = self._run
-        if self._condition is None:
+        hashes = None if self._condition is None else self._condition.seeds(run.rows)
+        if hashes is None:
             return run.hashes, run.times
-        hashes = self._condition.seeds(run.rows)
         times = np.zeros(len(hashes), np.int64)
         times[self._rows_of] = run.times
         return hashes, times

@@ -14,8 +14,10 @@ from skewless.engine.ledger import Ledger, live
 from skewless.engine.setting import Setting
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
+from skewless.kernels.narrowing import narrowed
 from skewless.kernels.near import NearCondition
 from skewless.kernels.ordering import IndexArray
+from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun, merged
 from skewless.kernels.warmup import compile_near, compile_sets, compile_shedding
 from skewless.load.heavy import STANDING_OUT, Detail
@@ -52,6 +54,7 @@ class JoinTask:
     watermark_us: int | None
     max_time_us: dict[str, int | None]
     condition: Matching | None = None  # None: equal keys are all
+    where: Predicate | None = None  # what pairs have to fulfil, too
     detail: Detail = STANDING_OUT
     probing: ProbePlan | None = None  # None: every pair is found
     how: How = INNER
@@ -123,7 +126,8 @@ class _Execution:
         self._chunks = Chunks(task.limits)
         self._shedder: Shedder | None = None
         if task.probing is not None:
-            self._shedder = Shedder(task.probing, task.layout.values, task.condition)
+            fulfilled = narrowed(task.condition, task.where)
+            self._shedder = Shedder(task.probing, task.layout.values, fulfilled)
 
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
@@ -178,7 +182,7 @@ class _Execution:
         """Notes who has a match, where pairs are not given; in a semi join, gives stored rows."""
         task, side, found = self._task, meeting.side, meeting.found
         self._ledger.comparisons += found.total
-        condition = None if task.condition is None else task.condition.seen_from(side)
+        condition = narrowed(task.condition, task.where, side)
         keys = task.layout.key_columns
         flags = arrived.flags(side, found.needles)
         if flags is not None:
@@ -198,7 +202,7 @@ class _Execution:
         for earlier in self._opened(side, candidates, before):
             probed = self._probed(LEFT, candidates, earlier)
             if probed.total:
-                mark(probed, keys, task.condition, self._chunks, had)
+                mark(probed, keys, narrowed(task.condition, task.where), self._chunks, had)
         yield from self._give_alone(LEFT, candidates.rows, np.flatnonzero(~had))
 
     def _store(self, instance: int, arrived: _Arrived, last: bool) -> Iterator[pa.RecordBatch]:
@@ -330,11 +334,12 @@ class _Execution:
         if condition is not None:
             condition = condition.seen_from(side)
         measure = condition if isinstance(condition, NearCondition) else None
+        fulfilled = narrowed(condition, self._task.where, side)
         self._ledger.comparisons += found.total
         mine, theirs = arrived.flags(side, found.needles), arrived.flags(OTHER[side], found.stored)
         clock = time.perf_counter
         started = clock()
-        for needle, other in self._chunks.portions(found, layout.key_columns, condition, part):
+        for needle, other in self._chunks.portions(found, layout.key_columns, fulfilled, part):
             self._ledger.matches += len(needle)
             if mine is not None:
                 mine[needle] = True

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import skewless as sk
 from skewless.engine.chunks import Limits
 from skewless.errors import SkewlessError
+from skewless.kernels.predicate import Predicate
 from skewless.operators.join.bounds import Bounds
 from skewless.planning.hash import Hash
 from skewless.state.watermark import Delays
@@ -31,6 +32,7 @@ from tests.operators.join.test_near_local import cases as near_cases
 from tests.operators.join.test_near_local import run as run_near
 from tests.operators.join.test_sets_local import cases as set_cases
 from tests.operators.join.test_sets_local import run as run_sets
+from tests.operators.join.test_where_local import CONDITIONS
 from tests.routing.cases import routes
 
 SECOND = 1_000_000
@@ -41,7 +43,7 @@ DELAYS = st.tuples(st.integers(0, 15), st.integers(0, 15))
 TINY = Limits(run_bytes=1, chunk_bytes=1, chunk_rows=1)
 
 
-def run(directory, made, how, within, late, *, faults=(), **options) -> LocalJoin:
+def run(directory, made, how, within, late, *, faults=(), sql=None, **options) -> LocalJoin:
     micro = [None if x is None else x * SECOND for x in (*within, *late)]
     joined = local(
         directory,
@@ -58,6 +60,7 @@ def run(directory, made, how, within, late, *, faults=(), **options) -> LocalJoi
         within=(text(within[0]), text(within[1])),
         watermark=(text(late[0]), text(late[1])),
         how=how,
+        where=sql,
     )
     assert_same_rows(found, expected)
     return joined
@@ -72,7 +75,7 @@ def run(directory, made, how, within, late, *, faults=(), **options) -> LocalJoi
     poor=st.booleans(),
     small=st.booleans(),
 )
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_every_type_equals_the_oracle(made, how, within, late, instances, poor, small) -> None:
     options = {"hash_keys": poor_hash} if poor else {}
     limits = TINY if small else Limits()
@@ -89,7 +92,7 @@ def test_every_type_equals_the_oracle(made, how, within, late, instances, poor, 
     small=st.booleans(),
     kills=st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=2),
 )
-@settings(max_examples=250)
+@settings(max_examples=150)
 def test_routes_and_kills_change_nothing(made, how, within, late, ways, small, kills) -> None:
     Restless.ways = tuple(ways)
     faults = faults_of(kills, len(made))
@@ -179,3 +182,23 @@ def test_a_match_counts_that_the_same_batch_makes_forget(tmp_path) -> None:
         joined = run(tmp_path / how, made, how, (-1, 10), (0, 0), policy=Hash(1))
         alone = [row for row in joined.rows().to_pylist() if row["k"] == "x"]
         assert len(alone) == (how != "left_anti"), how
+
+
+@given(
+    made=batches(),
+    how=HOWS,
+    within=BOUNDS,
+    late=DELAYS,
+    condition=CONDITIONS,
+    ways=st.lists(routes(HOT, most=5, partitions=(5, 16)), min_size=1, max_size=3),
+    small=st.booleans(),
+)
+@settings(max_examples=80)
+def test_a_row_whose_pairs_all_fail_the_condition_has_no_match(
+    made, how, within, late, condition, ways, small
+) -> None:
+    Restless.ways = tuple(ways)
+    node, sql = condition
+    options = {"where": Predicate(node), "limits": TINY if small else Limits(), "join": Restless}
+    with tempfile.TemporaryDirectory() as directory:
+        run(directory, made, how, within, late, sql=sql, **options)
