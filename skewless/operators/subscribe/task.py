@@ -57,6 +57,11 @@ class SubscribeTask:
     reads_time: bool = True
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def id_column(self) -> str:
+        """By which all instances hear of a subscription that changes, wherever it is."""
+        return self.layout.id
+
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
