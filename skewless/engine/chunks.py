@@ -125,7 +125,8 @@ class Chunks:
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         if self._pending:
-            batch = concatenate(self._pending)
+            # Arrow would copy a single batch, too.
+            batch = self._pending[0] if len(self._pending) == 1 else concatenate(self._pending)
             self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
             yield batch
 

@@ -15,6 +15,7 @@ from skewless.kernels.rectangles import frozen
 
 Reals = npt.NDArray[np.float64]
 _PARTS = 16
+_ROOM = 1024  # for stretches that are found at the first try
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,12 @@ def stretches(
     top, bottom = parts.rows(edges[1]), parts.rows(edges[3])
     ends = (left, top, right, bottom)
     hashes, owned = frozen(hashes), frozen(owned)
-    none = np.zeros((3, 0), np.int64)
-    found = np.zeros((3, _walk(hashes, ends, parts.side, parts.shift, owned, none)), np.int64)
-    _walk(hashes, ends, parts.side, parts.shift, owned, found)
-    return Stretches(found[0], found[1], found[2])
+    found = np.empty((3, _ROOM + 16 * len(left)), np.int64)
+    count = _walk(hashes, ends, parts.side, parts.shift, owned, found)
+    if count > found.shape[1]:  # seldom: rectangles that cut through many cells
+        found = np.empty((3, count), np.int64)
+        _walk(hashes, ends, parts.side, parts.shift, owned, found)
+    return Stretches(found[0, :count], found[1, :count], found[2, :count])
 
 
 @njit(cache=True, nogil=True)
@@ -94,6 +97,24 @@ def _first_not_below(hashes, key, begin, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _first_of(cell, shift):  # type: ignore[no-untyped-def]
+    """The least hash of a cell; a single cell is number 0."""
+    return np.uint64(cell) << np.uint64(shift % 64)
+
+
+@njit(cache=True, nogil=True)
+def _cell_of(key, shift):  # type: ignore[no-untyped-def]
+    return np.int64(key >> np.uint64(shift % 64))
+
+
+@njit(cache=True, nogil=True)
+def _after(hashes, cell, shift, begin, end):  # type: ignore[no-untyped-def]
+    """Where the points of a cell end."""
+    last = _first_of(cell, shift) | (np.uint64(255) << np.uint64(shift - 8))
+    return _first_not_below(hashes, last + np.uint64(1), begin, end)
+
+
+@njit(cache=True, nogil=True)
 def _walk(hashes, ends, side, shift, owned, found):  # type: ignore[no-untyped-def]
     """Writes the stretches into `found` as far as there is room; how many there are."""
     left, top, right, bottom = ends
@@ -103,16 +124,19 @@ def _walk(hashes, ends, side, shift, owned, found):  # type: ignore[no-untyped-d
         for row in range(top[rectangle] >> 4, (bottom[rectangle] >> 4) + 1):
             low = max(top[rectangle] - row * 16, 0)
             high = min(bottom[rectangle] - row * 16, 15)
-            for column in range(left[rectangle] >> 4, (right[rectangle] >> 4) + 1):
-                cell = row * side + column
+            # The cells of a row are neighbours in the order: only those that have points are met.
+            leftmost = row * side + (left[rectangle] >> 4)
+            rightmost = row * side + (right[rectangle] >> 4)
+            end = _first_not_below(hashes, _first_of(leftmost, shift), 0, len(hashes))
+            row_end = _after(hashes, rightmost, shift, end, len(hashes))
+            while end < row_end:
+                begin = end
+                cell = leftmost if leftmost == rightmost else _cell_of(hashes[begin], shift)
+                end = _after(hashes, cell, shift, begin, row_end)
                 if not owned[cell]:
                     continue
-                base = np.uint64(cell) << np.uint64(shift % 64)
-                last = base | (np.uint64(255) << part_shift)
-                begin = _first_not_below(hashes, base, 0, len(hashes))
-                end = _first_not_below(hashes, last + np.uint64(1), begin, len(hashes))
-                if begin == end:
-                    continue
+                column = cell - row * side
+                base = _first_of(cell, shift)
                 first = max(left[rectangle] - column * 16, 0)
                 final = min(right[rectangle] - column * 16, 15)
                 whole = first == 0 and final == 15

@@ -220,6 +220,7 @@ def _search(  # type: ignore[no-untyped-def]
     `cursors` has where the last search in a group and stretch has ended.
     """
     x_min, y_min, x_max, y_max = edges
+    some_ended = len(alive) > 0
     filled = 0
     for place in range(position[0], len(order)):
         point = order[place]
@@ -244,10 +245,24 @@ def _search(  # type: ignore[no-untyped-def]
                 high = _first_from(keys, last + np.uint64(1), low, end)
                 if position[3] == 0:
                     compared[point] += high - low
-                for at in range(max(low, position[3] - 1), high):
+                start = max(low, position[3] - 1)
+                if high - start <= len(points) - filled:
+                    # There is room for all: a pair is written anyway, and stays if it is one. A
+                    # branch could not be predicted, and cost more than what it saves.
+                    for at in range(start, high):
+                        inside = (x_min[at] <= here_x) & (here_x <= x_max[at])
+                        inside &= (y_min[at] <= here_y) & (here_y <= y_max[at])
+                        if some_ended:
+                            inside &= alive[at]
+                        points[filled] = point
+                        found[filled] = at
+                        filled += inside
+                    position[3] = 0
+                    continue
+                for at in range(start, high):
                     inside = x_min[at] <= here_x and here_x <= x_max[at]
                     inside = inside and y_min[at] <= here_y and here_y <= y_max[at]
-                    if not inside or (len(alive) > 0 and not alive[at]):
+                    if not inside or (some_ended and not alive[at]):
                         continue
                     if filled == len(points):
                         position[0], position[1] = place, group

@@ -99,6 +99,10 @@ def _round(which: str, operator: dict[str, Any]) -> str:
     moved = ", ".join(f"{p}: {a}→{b}" for p, a, b in moves[:6])
     more = f" and {len(moves) - 6} more" if len(moves) > 6 else ""
     told = f"; partitions {moved}{more}" if moves else ""
+    if "movedCells" in balance:
+        # Rectangles of a map are told by how large they are: a shared one may keep its owner.
+        cells = balance["movedCells"]
+        told = f"; {cells:,} cell{'s' if cells != 1 else ''} on other instances" if moves else ""
     if balance.get("movedKeys"):
         told += f"; {balance['movedKeys']:,} keys"
     reason = f"; {balance['reason']}" if balance.get("reason") else ""

@@ -296,7 +296,8 @@ def run_tasks(
         arrow_udf: Any = F.arrow_udf  # its stubs know no function whose kind is told by annotations
         routed, instance = batch, arrow_udf(_Assigner(assign).instances, T.IntegerType())(HASH)
     elif isinstance(route, TileRoute):
-        routed, named = tile_visits(batch, route, spread_columns)
+        known_by = getattr(task, "id_column", None)
+        routed, named = tile_visits(batch, route, spread_columns, known_by)
         instance = F.expr(named)
     elif POSTINGS in batch.columns:
         routed, named = routing.set_visits(batch, route)

@@ -128,7 +128,15 @@ class SubscriptionRows:
             return [edge.cast(T.DoubleType()) for edge in shape]
         x, y, radius = (value.cast(T.DoubleType()) for value in shape)
         reach = radius * F.expr(_MARGIN) + (F.abs(x) + F.abs(y)) * F.lit(1e-15)
-        return [x - reach, y - reach, x + reach, y + reach]
+        # Whoever looks at the rectangle alone must see that a circle is bad.
+        bad = (radius < 0) | ~_is_finite(x) | ~_is_finite(y) | ~_is_finite(radius)
+        edges = (x - reach, y - reach, x + reach, y + reach)
+        return [F.when(bad, F.lit(float("nan"))).otherwise(edge) for edge in edges]
+
+
+def _is_finite(value: Column) -> Column:
+    """Null where the value is; Spark has NaN above all numbers."""
+    return F.abs(value) < F.lit(float("inf"))
 
 
 @dataclass(frozen=True)

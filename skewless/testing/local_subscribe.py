@@ -32,7 +32,7 @@ from skewless.operators.subscribe.window import PastWindow
 from skewless.planning.tiles.auto import AutoTiles
 from skewless.planning.tiles.policy import TilePolicy
 from skewless.routing.cells import CellGrid
-from skewless.routing.route import Route, scaled
+from skewless.routing.route import Route, Visits, scaled
 from skewless.routing.tiles import TileRoute
 from skewless.state.watermark import Delays
 from skewless.testing.local import Batch, LocalQuery, spread_hash
@@ -132,27 +132,46 @@ class LocalSubscribe(LocalQuery[Batch]):
         edges = [np.nan_to_num(edge.to_numpy(), nan=0.0) for edge in list(rows.values())[:4]]
         left, right = (route.grid.columns(edge) for edge in (edges[0], edges[2]))
         top, bottom = (route.grid.rows(edge) for edge in (edges[1], edges[3]))
-        count = queries.num_rows
+        visits = route.reached(top, left, bottom, right)
+        row, where, is_home = visits.row, visits.instance, visits.home
         if self.changes:
-            actions = queries.column("op").to_pylist()
-            codes = [_ACTIONS.get(action, UNKNOWN) for action in actions]
-            identity = self.hash_keys(queries.select(["id"]))
-            rows[IDENTITY] = pa.array(identity.view(np.int64))
-            rows[ACTION] = pa.array(np.array(codes, np.int8))
-            rows[ORDER] = pa.array(np.arange(count))
-            if self.window is not None:
-                rows[TIME] = queries.column("asked_at")
-            owners = route.table.owners[top * route.grid.side + left]
-            null = pc.is_null(queries.column(_CIRCLE[0] if self.circles else _RECTANGLE[0]))
-            home = np.where(null.to_numpy(), scaled(identity, route.instances), owners)
-            row = np.repeat(np.arange(count), route.instances)
-            where = np.tile(np.arange(route.instances), count)
-            is_home = where == home[row]
-        else:
-            visits = route.reached(top, left, bottom, right)
-            row, where, is_home = visits.row, visits.instance, visits.home
+            return self._changing(queries, rows, route, visits)
         code = np.where(is_home, RIGHT_CODE, RIGHT_CODE + REPLICA).astype(np.int8)
         sent = pa.table(rows).take(pa.array(row))
+        return sent.add_column(0, SIDE, pa.array(code)), where
+
+    def _changing(
+        self, queries: pa.Table, rows: dict[str, pa.Array], route: TileRoute, visits: Visits
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """Whole to the tiles that they reach; the others hear that an earlier one has ended."""
+        count = queries.num_rows
+        action = np.array([_ACTIONS.get(a, UNKNOWN) for a in queries.column("op").to_pylist()])
+        identity = self.hash_keys(queries.select(["id"]))
+        rows = {**rows, IDENTITY: pa.array(identity.view(np.int64))}
+        rows |= {ACTION: pa.array(action.astype(np.int8)), ORDER: pa.array(np.arange(count))}
+        if self.window is not None:
+            rows[TIME] = queries.column("asked_at")
+        edges = np.array([rows[edge].to_numpy(zero_copy_only=False) for edge in BOX])
+        reaches = np.zeros((count, route.instances), np.bool_)
+        reaches[visits.row, visits.instance] = True
+        home = np.zeros(count, np.int64)
+        home[visits.row[visits.home]] = visits.instance[visits.home]
+        missing = np.isnan(edges[0])
+        home = np.where(missing, scaled(identity, route.instances), home)
+        reaches[missing] = False
+        reaches[np.arange(count), home] = True
+        proper = (edges[0] <= edges[2]) & (edges[1] <= edges[3])
+        short = ~pc.is_null(queries.column("id")).to_numpy()
+        short &= (action == REMOVE) | ((action == ADD) & proper)
+        row, where = np.nonzero(reaches | (action != SNAPSHOT)[:, None])
+        is_short = short[row] & ~reaches[row, where]
+        sent = pa.table(rows).take(pa.array(row))
+        nothing = {n: pa.scalar(None, sent.schema.field(n).type) for n in (*BOX, *self._circle)}
+        nothing[ACTION] = pa.scalar(REMOVE, pa.int8())
+        for name, value in nothing.items():
+            told = pc.if_else(pa.array(is_short), value, sent.column(name))
+            sent = sent.set_column(sent.schema.get_field_index(name), name, told)
+        code = np.where(where == home[row], RIGHT_CODE, RIGHT_CODE + REPLICA).astype(np.int8)
         return sent.add_column(0, SIDE, pa.array(code)), where
 
     def _boxes(self, queries: pa.Table) -> list[pa.Array]:
@@ -160,4 +179,5 @@ class LocalSubscribe(LocalQuery[Batch]):
             return [queries.column(name) for name in _RECTANGLE]
         x, y, radius = (queries.column(name).to_numpy() for name in _CIRCLE)
         reach = radius * 1.000000001 + (np.abs(x) + np.abs(y)) * 1e-15
+        reach = np.where(np.isfinite(reach) & (radius >= 0), reach, np.nan)
         return [pa.array(edge) for edge in (x - reach, y - reach, x + reach, y + reach)]

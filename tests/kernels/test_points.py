@@ -66,3 +66,21 @@ def test_few_points_are_looked_at_in_vain() -> None:
     inside = (x >= edges[0][:, None]) & (x <= edges[2][:, None])
     inside &= (y >= edges[1][:, None]) & (y <= edges[3][:, None])
     assert found.total <= 1.2 * inside.sum()
+
+
+def test_a_rectangle_that_cuts_through_many_cells() -> None:
+    """Its stretches are more than there is room for at first."""
+    parts = Parts(256, BOUNDS, 48)
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(4, 4.1, 60_000), rng.uniform(-50, 50, 60_000)
+    order = np.argsort(parts.hashes(x, y), kind="stable")
+    x, y = x[order], y[order]
+    edges = tuple(np.array([edge]) for edge in (4.01, -50.0, 4.02, 50.0))
+    found = stretches(parts.hashes(x, y), parts, edges, np.ones(256 * 256, np.bool_))
+    assert len(found.start) > 2_000
+    met = np.zeros(len(x), np.bool_)
+    for start, count in zip(found.start, found.count, strict=True):
+        met[start : start + count] = True
+    inside = (x >= 4.01) & (x <= 4.02)
+    assert met[inside].all()
+    assert met.sum() == found.total

@@ -41,3 +41,11 @@ def test_a_single_operator_has_no_number() -> None:
 
 def test_records_without_names_show_the_kind() -> None:
     assert explain_balance(records(operator(None, "is even"))).startswith("join on 2 instances")
+
+
+def test_rectangles_of_a_map_are_told_by_their_cells() -> None:
+    """A cell that is shared from now on keeps its owner: `195: 0→0` would say nothing."""
+    told = operator("subscribe to rectangles", "hot cells shared: 1")
+    told["balance"] |= {"moves": [[195, 0, 0]], "movedCells": 1}
+    last = explain_balance(records(told)).splitlines()[-1]
+    assert last.endswith("hot cells shared: 1; 1 cell on other instances")

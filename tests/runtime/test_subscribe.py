@@ -108,7 +108,14 @@ def watching(points: DataFrame, queries: DataFrame, balance: Any = None) -> sk.S
     )
 
 
-@pytest.mark.parametrize("policy", [sk.Auto(instances=2), sk.Swarm(instances=3, cells=16)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        sk.Auto(instances=2),
+        # Without Spark, kills are tried under tiles that change at random.
+        pytest.param(sk.Swarm(instances=3, cells=16), marks=pytest.mark.soak),
+    ],
+)
 def test_streams_of_subscriptions_equal_the_model_across_kills(
     spark: SparkSession, tmp_path: Path, wandering: Any, policy: Any
 ) -> None:

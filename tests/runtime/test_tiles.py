@@ -5,7 +5,21 @@ from functools import reduce
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from skewless.engine.columns import BOX, INSTANCE, LEFT_CODE, REPLICA, RIGHT_CODE, SIDE, X, Y
+from skewless.engine.columns import (
+    ACTION,
+    ADD,
+    BOX,
+    INSTANCE,
+    LEFT_CODE,
+    REMOVE,
+    REPLICA,
+    RIGHT_CODE,
+    SIDE,
+    SNAPSHOT,
+    UNKNOWN,
+    X,
+    Y,
+)
 from skewless.routing.cells import CellGrid
 from skewless.routing.tiles import even_tiles
 from skewless.runtime.tiles import tile_visits
@@ -65,3 +79,42 @@ def test_spark_sends_points_and_rectangles_the_same_ways(spark: SparkSession) ->
     collected = [tuple(row) for row in reduce(DataFrame.unionAll, queries).collect()]
     assert len(set(collected)) == len(collected), "a row goes to an instance once"
     assert set(collected) == expected
+
+
+def test_a_change_goes_whole_to_its_tiles_and_the_others_hear_of_its_end(
+    spark: SparkSession,
+) -> None:
+    """Bad rows go whole to all, so that all leave them out; past points are asked for in place."""
+    grid = CellGrid(4, (0.0, 0.0, 4.0, 4.0))
+    route = even_tiles(grid, 4)  # quarters
+    nan, box = float("nan"), (0.5, 0.5, 0.6, 0.6)
+    rows = [
+        ("added", ADD, *box),
+        ("wide", ADD, 0.5, 0.5, 3.5, 0.6),
+        ("ended", REMOVE, None, None, None, None),
+        ("bad", ADD, 0.5, 0.5, nan, 0.6),
+        ("inverted", ADD, 0.6, 0.5, 0.5, 0.6),
+        (None, ADD, *box),
+        ("unknown", UNKNOWN, *box),
+        ("past", SNAPSHOT, *box),
+    ]
+    schema = f"p0 string, {ACTION} byte, {', '.join(f'{c} double' for c in BOX)}"
+    frame = spark.createDataFrame(rows, schema).selectExpr(
+        f"CAST({RIGHT_CODE} AS TINYINT) AS {SIDE}", "*", "7L AS n", "p0 AS p1"
+    )
+    sent, _ = tile_visits(frame, route, [], "p0")
+    told: dict[str, list[tuple[int, bool]]] = {}
+    for row in sent.collect():
+        is_whole = row["p1"] is not None if row["p0"] else row[X] is not None
+        if not is_whole:
+            assert (row[ACTION], row[X], row["n"]) == (REMOVE, None, 7)
+        told.setdefault(row["p0"], []).append((row[INSTANCE], is_whole))
+    whole = {name: sorted(i for i, is_whole in at if is_whole) for name, at in told.items()}
+    home, below = 0, route.table.owners[3]
+    assert whole["added"] == [home]
+    assert whole["wide"] == sorted([home, below])
+    assert len(whole["ended"]) == 1
+    for name in ("bad", "inverted", None, "unknown"):
+        assert whole[name] == [0, 1, 2, 3], name
+    assert told["past"] == [(home, True)]
+    assert all(len(told[name]) == 4 for name in ("added", "wide", "ended"))

@@ -5,7 +5,9 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from skewless.lab.bench import with_sedona
@@ -22,6 +24,10 @@ from skewless.lab.bench.spatial_scenes import (
     SUBSCRIPTIONS,
     history,
 )
+from skewless.lab.bench.verdict import FLOOR
+from skewless.routing.cells import CellGrid
+from skewless.routing.tiles import even_tiles
+from skewless.runtime.tiles import tile_visits
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -180,6 +186,31 @@ def found_in_tree(batch: pa.RecordBatch, tree: Any, ids: pa.Array) -> pa.RecordB
     return pa.record_batch([*columns, ids.take(pa.array(query))], [*batch.schema.names, "id"])
 
 
+def _floor(spark: "SparkSession", replay: Replay, *, shuffles: bool) -> Any:
+    """What Spark takes for as many rows, to Python and back, without looking for anything."""
+    from pyspark.sql import functions as F
+
+    per_point = pads.dataset(replay.right).count_rows() * SIDE**2
+
+    def handed_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield repeated(batch, per_point)
+
+    points = points_of(spark, replay)
+    if shuffles:
+        points, instance = tile_visits(points, even_tiles(CellGrid(64, BOUNDS), replay.cores), ())
+        points = points.repartitionById(replay.cores, F.expr(instance))
+    matches = points.mapInArrow(handed_back, f"{POINTS}, id long")
+    return to_nowhere(matches, replay.checkpoint)
+
+
+def repeated(batch: pa.RecordBatch, times: float) -> pa.RecordBatch:
+    """Every point about so many times, with its own number as the id."""
+    rows = pa.array((np.arange(round(batch.num_rows * times)) / times).astype(np.int64))
+    taken = batch.take(rows)
+    return pa.record_batch([*taken.columns, taken["point"]], [*batch.schema.names, "id"])
+
+
 def _near(spark: "SparkSession", replay: Replay) -> Any:
     import skewless as sk
 
@@ -225,9 +256,16 @@ def moving(spark: "SparkSession", folder: str) -> "DataFrame":
 
 
 SUBSCRIBE, STRTREE, CELLS, RANGE = "subscribe", "strtree", "spark-cells", "spark-range"
+IN_PLACE = "floor-in-place"
+FLOORS = (FLOOR, IN_PLACE)
 NEAR, STATE_CELLS = "near", "spark-state"
 SWARM, STATIC, REPLICATED, AUTO = "Swarm", "StaticGrid", "Replicated", "Auto"
 ADDING = "adding"
+# As in the step of Skewless.
+_AS_OURS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
 ENGINES = {
     engine.name: engine
     for engine in (
@@ -235,6 +273,15 @@ ENGINES = {
         Engine(STRTREE, "STRtree in mapInArrow", _strtree),
         Engine(CELLS, "Spark, broadcast hash join by cells", _cell_join),
         Engine(RANGE, "Spark, broadcast range join", _range_join, is_slow=True),
+        *(
+            Engine(
+                name,
+                f"floor: {what}to Python and back",
+                partial(_floor, shuffles=name == FLOOR),
+                settings=_AS_OURS,
+            )
+            for name, what in ((FLOOR, "tiles, repartitionById, "), (IN_PLACE, ""))
+        ),
         Engine(NEAR, "sk.join by distance", _near),
         Engine(
             STATE_CELLS,

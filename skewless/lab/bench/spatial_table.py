@@ -21,6 +21,9 @@ _SHOWN: dict[str, Shown] = {"seconds": lambda value: f"{duration(value)} s"}
 # What is not judged, and said all the same.
 _SAID = {
     "times_cells": "÷ Spark's broadcast hash join by cells",
+    "share_of_floor": "÷ the floor: tiles, repartitionById, to Python and back",
+    "floor_times_strtree": "the floor ÷ STRtree",
+    "in_place_times_strtree": "the floor without a shuffle ÷ STRtree",
     "times_sedona": "÷ SedonaDB on all rows as a batch",
     "static_over_auto": "StaticGrid from history ÷ Auto",
     "replicated_over_auto": "Replicated ÷ Auto",

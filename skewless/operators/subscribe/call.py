@@ -4,7 +4,11 @@ import importlib.util
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from skewless.durations import Duration, parse_duration_us
 from skewless.engine.columns import BOX, TIME, X, Y, slot_name
@@ -91,6 +95,8 @@ def subscribe(
     policy = _policy(balance)
     grid = CellGrid(policy.cells, _bounds(bounds))
     place = (_coordinate(told, "x", x), _coordinate(told, "y", y))
+    if place[0] == place[1]:
+        raise bad_argument("y", y, "another column than x")
     area = _area(asked, shape)
     past = _window(window, tumbling, changes)
     times = _times(told, asked if changes else None, time, past)
@@ -158,12 +164,13 @@ def _policy(balance: Policy | None) -> TilePolicy:
 
 def _bounds(bounds: Any) -> tuple[float, float, float, float]:
     takes = "four numbers: (x_min, y_min, x_max, y_max)"
-    if not isinstance(bounds, list | tuple) or len(bounds) != 4:
+    # Other libraries give bounds as an array, such as GeoPandas' `total_bounds`.
+    edges = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds
+    if not isinstance(edges, list | tuple) or len(edges) != 4:
         raise bad_argument("bounds", bounds, takes)
-    try:
-        x_min, y_min, x_max, y_max = (float(edge) for edge in bounds)
-    except (TypeError, ValueError) as failure:
-        raise bad_argument("bounds", bounds, takes) from failure
+    if not all(isinstance(edge, Real | Decimal) and not isinstance(edge, bool) for edge in edges):
+        raise bad_argument("bounds", bounds, takes)
+    x_min, y_min, x_max, y_max = map(float, edges)
     return x_min, y_min, x_max, y_max
 
 
@@ -192,7 +199,7 @@ class _Area:
 
 
 def _area(given: Input, shape: Any) -> _Area:
-    if shape is not None and shape not in SHAPES:
+    if shape is not None and not (isinstance(shape, str) and shape in SHAPES):
         raise bad_argument("shape", shape, f"one of {', '.join(map(repr, SHAPES))}, or None")
     known = {given.fold(name) for name in given.names}
     fitting = [n for n, columns in SHAPES.items() if known >= {given.fold(c) for c in columns}]
@@ -248,6 +255,9 @@ def _times(
     names = (time, time) if isinstance(time, str) else time
     if not isinstance(names, list | tuple) or len(names) != 2:
         raise bad_argument("time", time, 'a column name, or ("points_column", "queries_column")')
+    if queries is None and not isinstance(time, str):
+        takes = "the event-time column of the points: a table is read once, whatever its times"
+        raise bad_argument("time", time, takes)
     at = _event_time(points, names[0])
     if queries is None:
         return at, None

@@ -22,10 +22,18 @@ class Shape(ABC):
     bad: str  # why a row is bad, where the shape makes it so
 
     @abstractmethod
-    def holds(self, rows: pa.RecordBatch, at: IndexArray, x: Reals, y: Reals) -> Mask:
+    def holds(
+        self,
+        rows: pa.RecordBatch,
+        at: IndexArray,
+        x: Reals,
+        y: Reals,
+        read: "ReadShapes | None" = None,
+    ) -> Mask:
         """Which of these points are inside the shapes of these rows, or on their edge.
 
-        Each point is inside the rectangle around its shape.
+        Each point is inside the rectangle around its shape. `read` are shapes of the same rows that
+        were asked about before.
         """
 
     def flawed(self, rows: pa.RecordBatch) -> Mask:
@@ -40,7 +48,14 @@ class RectangleShape(Shape):
     is_rectangle: bool = True
     bad: str = "its rectangle is inverted, or has an edge that is null or NaN"
 
-    def holds(self, rows: pa.RecordBatch, at: IndexArray, x: Reals, y: Reals) -> Mask:
+    def holds(
+        self,
+        rows: pa.RecordBatch,
+        at: IndexArray,
+        x: Reals,
+        y: Reals,
+        read: "ReadShapes | None" = None,
+    ) -> Mask:
         return np.ones(len(at), np.bool_)
 
 
@@ -51,7 +66,14 @@ class CircleShape(Shape):
     columns: tuple[str, str, str]  # x, y, radius
     bad: str = "its circle has a centre or a radius that is null, NaN or infinite, or below 0"
 
-    def holds(self, rows: pa.RecordBatch, at: IndexArray, x: Reals, y: Reals) -> Mask:
+    def holds(
+        self,
+        rows: pa.RecordBatch,
+        at: IndexArray,
+        x: Reals,
+        y: Reals,
+        read: "ReadShapes | None" = None,
+    ) -> Mask:
         centre_x, centre_y, radius = (rows.column(c).to_numpy()[at] for c in self.columns)
         inside: Mask = (x - centre_x) ** 2 + (y - centre_y) ** 2 <= radius**2
         return inside
@@ -70,15 +92,43 @@ class PolygonShape(Shape):
     columns: tuple[str]
     bad: str = "its polygon is null, cannot be read, or is not a valid polygon"
 
-    def holds(self, rows: pa.RecordBatch, at: IndexArray, x: Reals, y: Reals) -> Mask:
+    def holds(
+        self,
+        rows: pa.RecordBatch,
+        at: IndexArray,
+        x: Reals,
+        y: Reals,
+        read: "ReadShapes | None" = None,
+    ) -> Mask:
         import shapely
 
-        # Each polygon is read once, however many points it is asked about.
-        which, place = np.unique(at, return_inverse=True)
-        shapes = _read(rows.column(self.columns[0]).take(pa.array(which)))
-        shapely.prepare(shapes)
-        inside: Mask = shapely.intersects_xy(shapes[place], x, y)
+        read = ReadShapes(rows.num_rows) if read is None else read
+        shapes = read.of(rows.column(self.columns[0]), at)
+        inside: Mask = shapely.intersects_xy(shapes, x, y)
         return inside
+
+
+class ReadShapes:
+    """The polygons of some rows that were asked about: reading one takes longer than asking it."""
+
+    def __init__(self, rows: int, at_most: int = 100_000) -> None:
+        self._at_most = at_most  # a polygon that is prepared takes kilobytes
+        self._shapes = np.full(rows, None, object)
+        self._is_read = np.zeros(rows, np.bool_)
+
+    def of(self, column: pa.Array, at: IndexArray) -> Any:
+        """Shapely's geometries of these rows, ready to be asked."""
+        import shapely
+
+        new = np.unique(at[~self._is_read[at]])
+        if len(new) and int(self._is_read.sum()) + len(new) > self._at_most:
+            self._shapes[:], self._is_read[:] = None, False
+            new = np.unique(at)
+        if len(new):
+            shapes = _read(column.take(pa.array(new)))
+            shapely.prepare(shapes)
+            self._shapes[new], self._is_read[new] = shapes, True
+        return self._shapes[at]
 
 
 def _read(column: pa.Array) -> Any:

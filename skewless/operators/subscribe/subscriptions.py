@@ -12,6 +12,7 @@ from skewless.engine.columns import BOX, IDENTITY, TIME
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.rectangles import Boxes, Extent, RectangleIndex
 from skewless.kernels.runs import SortedRun, concatenate
+from skewless.operators.subscribe.shapes import ReadShapes
 from skewless.routing.cells import CellGrid, Numbers
 
 Mask = npt.NDArray[np.bool_]
@@ -99,6 +100,11 @@ class Subscriptions:
     @cached_property
     def index(self) -> RectangleIndex:
         return RectangleIndex(_extent(self.grid), self.run.hashes, self.boxes)
+
+    @cached_property
+    def shapes(self) -> ReadShapes:
+        """Those of its polygons that were asked about, for as long as a process has it open."""
+        return ReadShapes(len(self))
 
     @cached_property
     def by_identity(self) -> tuple[npt.NDArray[np.int64], IndexArray]:

@@ -57,6 +57,11 @@ class SubscribeTask:
     reads_time: bool = True
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def id_column(self) -> str:
+        """By which all instances hear of a subscription that changes, wherever it is."""
+        return self.layout.id
+
     def run(
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
@@ -229,7 +234,8 @@ class _Execution:
             for found in search.portions(self._task.limits.chunk_rows):
                 point, row = found.points, found.boxes
                 if not shape.is_rectangle:
-                    inside = shape.holds(held.rows.rows, row, points.x[point], points.y[point])
+                    x, y = points.x[point], points.y[point]
+                    inside = shape.holds(held.rows.rows, row, x, y, held.rows.shapes)
                     point, row = point[inside], row[inside]
                 yield from self._give(points.rows, point, held.rows.rows, row)
             self._ledger.comparisons += int(search.compared.sum())

@@ -47,7 +47,7 @@ class History:
             return given
         pair = isinstance(given, tuple) and len(given) == 2
         points, rectangles = given if pair else (given, np.zeros((0, 4)))
-        return History(_array(points), _array(rectangles))
+        return History(_array("points", points), _array("rectangles", rectangles))
 
     @cached_property
     def digest(self) -> str:
@@ -93,8 +93,12 @@ class History:
         return tuple(sorted(done))
 
 
-def _array(values: npt.ArrayLike) -> Reals:
-    array = np.array(values, np.float64)
+def _array(name: str, values: npt.ArrayLike) -> Reals:
+    try:
+        array = np.array(values, np.float64)
+    except (TypeError, ValueError) as failure:
+        takes = "an array of points (x, y), or a pair of points and rectangles"
+        raise bad_argument(f"history: {name}", type(values).__name__, takes) from failure
     array.flags.writeable = False
     return array
 

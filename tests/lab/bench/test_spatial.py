@@ -26,6 +26,7 @@ from skewless.lab.bench.spatial_engines import (
     AUTO,
     CELLS,
     ENGINES,
+    FLOORS,
     NEAR,
     RANGE,
     REPLICATED,
@@ -137,6 +138,14 @@ def test_all_contenders_find_the_subscriptions_of_brute_force(
         assert [batch.rows for batch in found] == scene.rows, name
 
 
+@pytest.mark.parametrize("name", FLOORS)
+def test_a_floor_gives_about_as_many_rows(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    inputs = Subscribed(TWO, 1_000_000, (400, 400)).write(tmp_path / "data")
+    found = started(spark, name, inputs, tmp_path)
+    assert [batch.rows for batch in found] == [400, 400]
+    assert found[0].matches == pytest.approx(400 * 1_000_000 * SIDE**2, abs=2)
+
+
 def test_subscriptions_that_come_are_found_from_their_batch_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -231,8 +240,8 @@ def test_contenders_side_by_side(tmp_path: Path) -> None:
     result, shown = bench("subscriptions", json_path=tmp_path / "r.json")
     found = result["parts"]["subscriptions"]
     runs = {run["contender"]: run for run in found["runs"]}
-    assert list(runs) == [SUBSCRIBE, STRTREE, CELLS, RANGE]
-    assert [len(run["batches"]) for run in runs.values()] == [2, 2, 2, 1]
+    assert list(runs) == [SUBSCRIBE, STRTREE, CELLS, RANGE, *FLOORS]
+    assert [len(run["batches"]) for run in runs.values()] == [2, 2, 2, 1, 2, 2]
     assert runs[SUBSCRIBE]["rows_per_second"]["median"] == 8_000
     # 100 points in 10 s, beside 4,000 in half a second.
     assert found["ratios"]["times_range"] == pytest.approx(800)
@@ -242,6 +251,7 @@ def test_contenders_side_by_side(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text()) == result
     assert "≥ 2 × STRtree, a process per core: 3.00 ×, not judged" in shown
     assert "÷ Spark's broadcast hash join by cells: 4.00 ×" in shown
+    assert "the floor ÷ STRtree: 0.50 ×" in shown
     assert "…" not in shown
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -46,14 +47,19 @@ def frames(spark_session: SparkSession) -> dict[str, DataFrame]:
         ("points", "areas", {"bounds": (0, 0, "a", 1)}, "bounds: .*four numbers"),
         ("points", "areas", {"bounds": (0, 0, 0, 1)}, "bounds: .*x_min < x_max"),
         ("points", "areas", {"bounds": (0, 0, float("nan"), 1)}, "bounds: .*finite"),
+        ("points", "areas", {"bounds": ("0", "0", "1", "1")}, "bounds: .*four numbers"),
+        ("points", "areas", {"bounds": (False, False, True, True)}, "bounds: .*four numbers"),
+        ("points", "areas", {"y": "lon"}, "y: got 'lon'; takes another column than x"),
         ("points", "areas", {"balance": sk.Hash(2)}, "balance: .*sk.Swarm"),
         ("points", "areas", {"suffix": ""}, "suffix"),
         ("points", "areas", {"shape": "square"}, "shape: got 'square'; takes one of 'rectangle'"),
+        ("points", "areas", {"shape": ["circle"]}, "shape: .*takes one of 'rectangle'"),
         ("points", "areas", {"shape": "circle"}, "queries: the queries input has no column 'x'"),
         ("points", "nothing", {}, "queries: has the columns id, x; takes a rectangle"),
         ("points", "nameless", {}, "queries: has no column 'id'"),
         ("points", "odd", {}, "queries: column 'polygon' is bigint; takes text"),
         ("points", "areas", {"window": "1 minute"}, "window: .*a table asks for no past points"),
+        ("points", "areas", {"time": ("at", "nothing")}, "time: .*event-time column of the points"),
         ("points", "changes", {"window": "1 minute"}, "time: .*a window needs them"),
         ("points", "changes", {"window": "-1 minute", "time": "at"}, "window: .*above 0"),
         ("points", "changes", {"window": "1 minute", "time": "at"}, "no column 'at'"),
@@ -78,6 +84,11 @@ def test_the_result_has_the_points_columns_then_the_id_then_the_rest(frames) -> 
     assert repr(seen).endswith("of subscribe to rectangles")
     changing = sk.subscribe(frames["points"], frames["changes"], **ON, suffix="_q")
     assert changing.columns == ["lon", "lat", "at", "id", "id_q", "asked_at"]
+
+
+def test_bounds_may_be_an_array(frames) -> None:
+    options = {**ON, "bounds": np.array([0, 0, 10, 10])}
+    assert sk.subscribe(frames["points"], frames["areas"], **options).columns[0] == "lon"
 
 
 def test_a_shape_is_chosen_where_several_are_there(frames) -> None:

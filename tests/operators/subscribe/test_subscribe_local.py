@@ -329,6 +329,28 @@ def test_bad_subscriptions_are_counted_once(tmp_path, row, reason) -> None:
     assert query.progress[0]["operators"][0]["badRows"] == {"points": 0, "queries": 1}
 
 
+@pytest.mark.parametrize("radius", [-1.0, float("nan"), float("inf")])
+def test_a_bad_change_leaves_what_was_there(tmp_path, radius) -> None:
+    """Also on instances that the new circle would not have reached."""
+    words = [
+        {"id": 1, "op": "add", **named((90.0, 90.0, 5.0), CIRCLE)},
+        {"id": 1, "op": "change", **named((10.0, 10.0, radius), CIRCLE)},
+    ]
+    points = [(92.0, 90.0)]
+    batches = [
+        (points_table(points, n), queries_table([word], ("id", *CIRCLE, "op")))
+        for n, word in enumerate(words)
+    ]
+    query = LocalSubscribe(
+        str(tmp_path),
+        policy=StaticGrid(instances=4, cells=8),
+        changes=True,
+        circles=True,
+        drop_bad_rows=True,
+    )
+    assert pairs_of(query.run(batches)) == Counter([(0, 1), (1, 1)])
+
+
 def test_points_without_a_place_match_nothing_and_are_counted(tmp_path) -> None:
     points = pa.table(
         {"pid": pa.array([0, 1]), "x": pa.array([None, 5.0]), "y": pa.array([5.0, 5.0])}

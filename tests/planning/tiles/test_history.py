@@ -60,6 +60,8 @@ def test_the_same_content_is_the_same_history() -> None:
         ([[1.0, 2.0, 3.0]], "rows of 2 numbers"),
         (([[0.0, 0.0]], [[1.0, 2.0]]), "rows of 4 numbers"),
         ([[np.nan, 0.0]], "not finite"),
+        ("points.csv", "history: points: got 'str'; takes an array of points"),
+        (([[0.0, 0.0]], [], []), "history: points: got 'tuple'; takes an array of points"),
         (([[0.0, 0.0]], [[1.0, 0.0, 0.0, 1.0]]), "inverted"),
     ],
 )
