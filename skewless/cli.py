@@ -254,6 +254,21 @@ def overlap(
 
 
 @bench.command()
+def lookup(
+    engine: Annotated[
+        Names,
+        only("engine", "skewless, hash, spark-adaptive, spark-plain, spark-hash or spark-cached"),
+    ] = None,
+    quick: SmallInputs = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure a skewed stream with a large table: Skewless, and Spark's own shuffled joins."""
+    from skewless.lab.bench.lookup import run
+
+    _fail_on_errors(run(engines=engine or None, json_path=json_path, quick=quick))
+
+
+@bench.command()
 def shed(
     scenario: Annotated[Names, only("scenario", "overload, needless or comparisons")] = None,
     quick: SmallInputs = False,

@@ -60,7 +60,7 @@ def times_of(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:
     names = (time, time) if isinstance(time, str) else time
     if time is None:
         takes = 'the event-time columns, ("left_name", "right_name"), or one name for both'
-        raise bad_argument("time", "nothing", takes)
+        raise bad_argument("time", time, takes)
     if not isinstance(names, list | tuple) or len(names) != 2:
         raise bad_argument("time", time, 'a column name, or ("left_name", "right_name")')
     left = inputs[0].resolve("time", names[0])
