@@ -255,6 +255,7 @@ def overlap(
 
 @bench.command()
 def lookup(
+    workload: Annotated[Names, only("workload", "large or equal")] = None,
     engine: Annotated[
         Names,
         only("engine", "skewless, hash, spark-adaptive, spark-plain, spark-hash or spark-cached"),
@@ -265,7 +266,10 @@ def lookup(
     """Measure a skewed stream with a large table: Skewless, and Spark's own shuffled joins."""
     from skewless.lab.bench.lookup import run
 
-    _fail_on_errors(run(engines=engine or None, json_path=json_path, quick=quick))
+    result = run(
+        workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
+    )
+    _fail_on_errors(result)
 
 
 @bench.command()
