@@ -1,42 +1,25 @@
-"""Two DataFrames that do not stream: the join of one batch that has all rows, as a DataFrame."""
+"""The join of two inputs that do not stream, as one instance sees it: one batch with all rows."""
 
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from skewless.engine.columns import INSTANCE
 from skewless.engine.setting import Setting
-from skewless.errors import bad_argument
 from skewless.load.report import read_reports
-from skewless.operators.join.bounds import SIDES
 from skewless.operators.join.operator import JoinOperator
-from skewless.planning.hash import Hash
 from skewless.routing.route import Route
-from skewless.runtime.batches import joined_frame, parallelism
-from skewless.shedding.policy import Shedding
 from skewless.state.commit import CommitLog
 from skewless.state.manifest import StoredSegments
 from skewless.state.naming import MANIFESTS, REPORTS, SEGMENTS, BatchNames
 from skewless.state.storage import Storage
-from skewless.state.watermark import Delays
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # A watermark that has passed every row: all is due.
 _END_US = 2**62
 _NAMES = BatchNames(0, 0, "batch")
-
-
-def nothing_late(shed: Shedding | None) -> Delays:
-    """All rows are there at once, so none is late, and all are probed."""
-    if shed is not None:
-        raise bad_argument("shed", shed, "None where nothing streams")
-    return Delays(dict.fromkeys(SIDES, 0))
 
 
 @dataclass(frozen=True)
@@ -80,11 +63,3 @@ class BatchTask:
         emission = self.operator.emission(before, after, storage, stored, _NAMES.batch)
         if emission is not None:
             yield from emission.run(instance, iter(()))
-
-
-def joined_batch(rows: "DataFrame", operator: JoinOperator, schema: Any) -> "DataFrame":
-    """The join of all rows, computed when it is asked for, as often as it is."""
-    cores = parallelism(rows.sparkSession)
-    # Keys are dealt out by their hash, whatever the policy: a batch leaves nothing to learn from.
-    route = Hash(operator.policy.start(cores).instances).start(cores)
-    return joined_frame(rows, BatchTask(operator, route), route, schema)

@@ -17,10 +17,10 @@ from skewless.operators.join.arguments import (
     times_of,
 )
 from skewless.operators.join.asof import AsOf
-from skewless.operators.join.batch import joined_batch, nothing_late
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
 from skewless.operators.join.choosing import Chooser, ClosestInTime
 from skewless.operators.join.columns import dropped_columns, planned, slots_of, values_of
+from skewless.operators.join.frames import joined_batch, nothing_late
 from skewless.operators.join.match import InnerProduct, Match, Overlap
 from skewless.operators.join.near import Near, Nearest
 from skewless.operators.join.operator import JoinOperator

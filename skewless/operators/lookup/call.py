@@ -21,7 +21,7 @@ from skewless.operators.lookup.operator import LookupOperator
 from skewless.operators.lookup.terms import Terms
 from skewless.runtime import types
 from skewless.runtime.dispatch import KeyColumn
-from skewless.runtime.inputs import Input, read_input, read_table, refuse_updates
+from skewless.runtime.inputs import Input, read_input, read_table
 from skewless.runtime.lookups import FixedTable, LookupRows, TableOfFunction, user_session
 from skewless.runtime.stream import Stream, fed_by
 from skewless.runtime.topology import Node
@@ -60,7 +60,6 @@ def lookup(left: Any, right: Any, asked: Asked, matched_by: Any) -> Stream:
     how = _how(asked.how, side)
     _refuse(asked, side)
     told = read_input(side, stream)
-    refuse_updates(side, stream)
     frame = _frame(OTHER[side], table, stream.sparkSession)
     kept = read_table(OTHER[side], frame)
     inputs = (told, kept) if side == LEFT else (kept, told)
