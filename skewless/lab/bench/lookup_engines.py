@@ -12,7 +12,7 @@ from skewless.lab.bench.verdict import SKEWLESS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-HASH = "hash"
+HASH, CACHED = "hash", "spark-cached"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 # A table that is small enough to be broadcast has no skew: here it is not.
 _SHUFFLED = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
@@ -72,7 +72,7 @@ ENGINES = {
                 ("spark-adaptive", "Spark, adaptive", _spark(), "true"),
                 ("spark-plain", "Spark, not adaptive", _spark(), "false"),
                 ("spark-hash", "Spark, shuffled hash", _spark("shuffle_hash"), "true"),
-                ("spark-cached", "Spark, table cached", _spark(cached=True), "false"),
+                (CACHED, "Spark, table cached", _spark(cached=True), "false"),
             )
         ),
     )
