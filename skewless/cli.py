@@ -266,6 +266,25 @@ def overlap(
 
 
 @bench.command()
+def lookup(
+    workload: Annotated[Names, only("workload", "large or equal")] = None,
+    engine: Annotated[
+        Names,
+        only("engine", "skewless, hash, spark-adaptive, spark-plain, spark-hash or spark-cached"),
+    ] = None,
+    quick: SmallInputs = False,
+    json_path: JsonFile = None,
+) -> None:
+    """Measure a skewed stream with a large table: Skewless, and Spark's own shuffled joins."""
+    from skewless.lab.bench.lookup import run
+
+    result = run(
+        workloads=workload or None, engines=engine or None, json_path=json_path, quick=quick
+    )
+    _fail_on_errors(result)
+
+
+@bench.command()
 def shed(
     scenario: Annotated[Names, only("scenario", "overload, needless or comparisons")] = None,
     quick: SmallInputs = False,

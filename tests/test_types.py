@@ -46,7 +46,7 @@ wanted: type[Warning] = sk.StateGrowsWarning
 WRONG = {
     "sk.jion(1)": 'has no attribute "jion"',
     "sk.Hash('four')": "incompatible type",
-    "sk.join(1, 2)": "Missing named argument",
+    "sk.join(1, 2)": "incompatible type",
     "sk.Auto().tabel(2)": 'has no attribute "tabel"',
 }
 

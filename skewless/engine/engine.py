@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from skewless.state.commit import (
 )
 from skewless.state.dropped import DroppedFile
 from skewless.state.faults import Faults
+from skewless.state.manifest import Segments, StoredSegments
 from skewless.state.naming import (
     COMMITS,
     DROPPED,
@@ -32,6 +33,7 @@ from skewless.state.naming import (
     instance_of,
     own_files,
 )
+from skewless.state.segment import Segment
 from skewless.state.storage import MissingFileError, StateError, Storage
 
 # How many commit files stay as the record of progress, as Spark keeps its own.
@@ -66,6 +68,7 @@ class Attempt:
     parts: tuple[Part, ...]  # by operator
     started: float  # on the engine's clock
     is_first: bool  # of this process
+    now_us: int = 0  # when it began, since 1970
     settled: dict[int, Settled] = field(default_factory=dict, compare=False)
 
 
@@ -84,6 +87,7 @@ class Engine:
     keep_dropped: bool = False  # whole, for dead letters; else a few are shown
     faults: Faults = field(default_factory=Faults)
     clock: Callable[[], float] = time.perf_counter  # seconds
+    wall_clock: Callable[[], float] = time.time  # seconds since 1970
     around_ms: float = 0.0  # what a batch takes outside, as whoever drives the engine knows
     upstream: tuple[Mapping[str, int], ...] = ()
     _last: Commit | None = field(default=None, init=False, repr=False)
@@ -132,17 +136,47 @@ class Engine:
                 self.storage.make_directory(f"{directory}/{names.folder}")
             segments = self._log.stored(state.segments, before.batch, number)
             state = operator.adopt(state, self.cores)
-            setting = Setting(
-                self.storage,
-                names,
-                segments,
-                drop_bad_rows=self.drop_bad_rows,
-                keep_dropped=self.keep_dropped,
-                faults=self.faults,
-            )
-            task = operator.task(state, setting)
-            parts.append(Part(names, state, operator.order(state), task))
-        return Attempt(batch, before, tuple(parts), started, is_first)
+            parts.append(self._part(operator, names, state, segments))
+        now_us = int(1e6 * self.wall_clock())
+        return Attempt(batch, before, tuple(parts), started, is_first, now_us)
+
+    def _part(
+        self, operator: Operator, names: BatchNames, state: OperatorState, segments: Segments
+    ) -> Part:
+        task = operator.task(state, self._setting(names, segments))
+        return Part(names, state, operator.order(state), task)
+
+    def _setting(self, names: BatchNames, segments: Segments) -> Setting:
+        return Setting(
+            self.storage,
+            names,
+            segments,
+            drop_bad_rows=self.drop_bad_rows,
+            keep_dropped=self.keep_dropped,
+            faults=self.faults,
+        )
+
+    def loading(self, attempt: Attempt) -> dict[int, Any]:
+        """The tasks that store tables before any other task of the batch runs, by operator."""
+        found = {}
+        for number, (operator, part) in enumerate(zip(self.operators, attempt.parts, strict=True)):
+            setting = self._setting(part.names, StoredSegments(self.storage))
+            task = operator.loading(part.state, setting, attempt.now_us)
+            if task is not None:
+                found[number] = task
+        return found
+
+    def loaded(self, attempt: Attempt, operator: int, segments: Sequence[Segment]) -> Attempt:
+        """The same try at a batch, in which an operator has a new copy of its table.
+
+        Like all that a batch writes, the copy is real only when the batch is committed.
+        """
+        part = attempt.parts[operator]
+        state = self.operators[operator].loaded(part.state, segments, attempt.now_us)
+        stored = self._log.stored(state.segments, attempt.batch, operator)
+        parts = list(attempt.parts)
+        parts[operator] = self._part(self.operators[operator], part.names, state, stored)
+        return replace(attempt, parts=tuple(parts))
 
     def missing(self, attempt: Attempt, operator: int = 0) -> list[int]:
         """The instances of an operator whose task has not run to its end."""

@@ -8,6 +8,7 @@ from skewless.engine.setting import Setting
 from skewless.load.report import Report
 from skewless.state.commit import OperatorState
 from skewless.state.manifest import Segments
+from skewless.state.segment import Segment
 from skewless.state.storage import Storage
 
 
@@ -59,6 +60,19 @@ class Operator(ABC):
     @abstractmethod
     def task(self, state: OperatorState, setting: Setting) -> Any:
         """What runs on every instance."""
+
+    def loading(self, state: OperatorState, setting: Setting, now_us: int) -> Any | None:
+        """The task that stores a table before the others run; None: it is not to be read now.
+
+        `now_us` is the time of the driver, in microseconds since 1970.
+        """
+        return None
+
+    def loaded(
+        self, state: OperatorState, segments: Sequence[Segment], now_us: int
+    ) -> OperatorState:
+        """The state with a new copy of the table, which these segments hold."""
+        raise NotImplementedError("asked of operators that load a table")
 
     @abstractmethod
     def advance(

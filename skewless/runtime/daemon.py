@@ -15,10 +15,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pyspark.worker
 from pyspark.daemon import manager
 
+import skewless.operators.join.batch
 import skewless.operators.join.emission
 import skewless.operators.join.task
 import skewless.operators.keyed.emission
 import skewless.operators.keyed.task
+import skewless.operators.lookup.loading
+import skewless.operators.lookup.task
 import skewless.operators.map.task
 import skewless.operators.subscribe.task  # noqa: F401
 from skewless.kernels.warmup import compile_kernels

@@ -51,14 +51,15 @@ class SideColumns:
 
     code: int
     keys: tuple[KeyColumn, ...]
-    time: str
+    time: str | None  # None: rows have no event time that is compared
     slots: dict[int, str]  # slot → input column, or one that is added
     added: AddedColumns | None = None
 
     def travels_as(self, name: str) -> str:
         """The column of the common stream that holds a column of the input."""
         places = {key.name: key_name(i) for i, key in enumerate(self.keys)}
-        places[self.time] = TIME
+        if self.time is not None:
+            places[self.time] = TIME
         # A key that is compared in another form has its own value in a slot.
         places.update({column: slot_name(slot) for slot, column in self.slots.items()})
         return places[name]
@@ -73,7 +74,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True)
-class _Worker:
+class Worker:
     """Calls the task in a Python worker; a class of this package, so that it pickles by name."""
 
     task: Task
@@ -245,7 +246,8 @@ class MapRows:
 def _common_columns(
     side: SideColumns, slot_types: tuple[T.DataType, ...], with_hash: bool
 ) -> list[Column]:
-    keys = [_compared(key) for key in side.keys]
+    keys = [compared(key) for key in side.keys]
+    assert side.time is not None, "streams are joined by event time, too"
     time = quoted(side.time)
     hashed = []
     if with_hash:
@@ -267,7 +269,8 @@ def _common_columns(
     ]
 
 
-def _compared(key: KeyColumn) -> Column:
+def compared(key: KeyColumn) -> Column:
+    """A key in the type in which it is compared."""
     column = quoted(key.name)
     return column if key.kind == key.compared_as else column.cast(key.compared_as)
 
@@ -311,7 +314,7 @@ def run_tasks(
             routed = routed.select("*", instance.alias(INSTANCE))
         routed = routed.unionByName(control, allowMissingColumns=True)
         instance = F.col(INSTANCE)
-    worker: Any = _Worker(task, order if plan_is_ours else None)
+    worker: Any = Worker(task, order if plan_is_ours else None)
     target = routing.positioned(instance, order)
     return routed.repartitionById(route.instances, target).mapInArrow(worker, schema)
 
@@ -321,7 +324,7 @@ def run_emission(
 ) -> DataFrame:
     """What a task gives that reads the state alone: one partition per instance, and no shuffle."""
     rows = session.range(0, instances, 1, numPartitions=instances)
-    worker: Any = _Worker(task, None)
+    worker: Any = Worker(task, None)
     return rows.select(F.col("id").cast(T.IntegerType()).alias(INSTANCE)).mapInArrow(worker, schema)
 
 

@@ -68,7 +68,7 @@ def visits(
     Where rows may visit several instances and the operator wants it (`replicates`), they are
     repeated, and all but the one at home are marked as replicas.
     """
-    sql = _sql_of(route, _hash_of(batch))
+    sql = _sql_of(route, _hash_of(batch), _side_of(batch))
     # A deterministic, uniform hash of the row.
     spread = f"xxhash64({', '.join(spread_columns)})" if spread_columns else "0L"
     if not (replicates and route.replicates):
@@ -115,16 +115,28 @@ def _hash_of(batch: DataFrame) -> str:
     if HASH in batch.columns:
         return HASH
     key = key_name(0)
-    # Null keys match nothing; hashed by their time they burden no single instance.
-    return f"IF({key} IS NULL, xxhash64({TIME}), xxhash64({key}))"
+    # Null keys match nothing; hashed by what else they have they burden no single instance.
+    others = [TIME] if TIME in batch.columns else hashable_columns(batch.schema)
+    return f"IF({key} IS NULL, xxhash64({', '.join(others)}), xxhash64({key}))"
+
+
+def _side_of(batch: DataFrame) -> str:
+    """The side of a row; rows of a single input are routed as left ones."""
+    return SIDE if SIDE in batch.columns else str(LEFT_CODE)
+
+
+def owners(batch: DataFrame, table: PartitionTable) -> str:
+    """The SQL expression that names the owner of a row's partition."""
+    return _owner(table, _hash_of(batch))
 
 
 class _Sql(ABC, Generic[_R]):
-    """The text of a route; `hash` is the expression of a row's hash."""
+    """The text of a route; `hash` and `side` are the expressions of a row's hash and side."""
 
-    def __init__(self, route: _R, hash_: str) -> None:
+    def __init__(self, route: _R, hash_: str, side: str = SIDE) -> None:
         self.route = route
         self.hash = hash_
+        self.side = side
 
     @abstractmethod
     def home(self, spread: str) -> str:
@@ -256,7 +268,7 @@ class _GridSql(_Sql[GridRoute]):
         lower = f"shiftleft({spread}, 32)"
         along = f"{scaled(spread, rows)} * {columns} + {scaled(lower, columns)}"
         down = f"{scaled(spread, columns)} + {scaled(lower, rows)} * {columns}"
-        return f"CAST(IF({SIDE} = {LEFT_CODE}, {along}, {down}) AS INT)"
+        return f"CAST(IF({self.side} = {LEFT_CODE}, {along}, {down}) AS INT)"
 
     def targets(self) -> str:
         rows, columns = self.route.shape
@@ -275,8 +287,8 @@ _SQL: dict[type[Route], type[_Sql[Any]]] = {
 }
 
 
-def _sql_of(route: Route, hash_: str) -> _Sql[Any]:
-    return _SQL[type(route)](route, hash_)
+def _sql_of(route: Route, hash_: str, side: str = SIDE) -> _Sql[Any]:
+    return _SQL[type(route)](route, hash_, side)
 
 
 def _owner(table: PartitionTable, hash_: str) -> str:

@@ -22,6 +22,7 @@ from skewless.runtime.failures import (
     of_batch,
 )
 from skewless.runtime.garbage import GarbageCollection
+from skewless.runtime.lookups import load_table
 from skewless.runtime.routing import hashable_columns
 from skewless.runtime.sinks import InParts, Sink
 from skewless.runtime.topology import Node, Source, Table, Topology
@@ -90,11 +91,28 @@ class Step:
         if not self._configured:
             self._configure(batch)
         self._note_sparks_share(batch_id)
-        flow = _Flow(engine, self.topology, batch, engine.begin(batch_id), clock)
+        attempt = self._loaded(batch, engine.begin(batch_id), clock)
+        flow = _Flow(engine, self.topology, batch, attempt, clock)
         try:
             self._commit(flow, batch_id)
         finally:
             flow.release()
+
+    def _loaded(self, batch: DataFrame, attempt: Attempt, clock: "_Clock") -> Attempt:
+        """The same try at a batch, with a new copy of every table that is to be read now."""
+        for number, task in self.engine.loading(attempt).items():
+            table = self.topology.nodes[number].table
+            assert table is not None, "an operator that loads a table has one"
+            with in_users_code("the plan of a table", attempt.batch):
+                rows = table.read(batch.sparkSession)
+            copy = load_table(rows, task, attempt.parts[number].state.route.table)
+            if copy.bad_rows:
+                _LOG.warning(
+                    "batch %d: %s bad rows of a table were dropped", attempt.batch, copy.bad_rows
+                )
+            attempt = self.engine.loaded(attempt, number, copy.segments)
+            clock.lap("load")
+        return attempt
 
     def _commit(self, flow: "_Flow", batch_id: int) -> None:
         """Runs the tasks through the sink and publishes what has come of the batch."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -30,6 +31,14 @@ class Table:
     frame: DataFrame
 
 
+class StoredTable(Protocol):
+    """A table of which an operator keeps a copy: what reads it, as often as it is to be read."""
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """The rows of the table as of now, in the operator's columns."""
+        ...
+
+
 @dataclass(frozen=True)
 class Node:
     """An operator, what it reads, and ordinary code on its result."""
@@ -50,6 +59,8 @@ class Node:
     # Whether event time of the first child goes through unchanged: a map neither delays rows nor
     # waits for any.
     keeps_time: bool = False
+    # The table that its operator loads.
+    table: StoredTable | None = None
 
     @property
     def gives_watermark(self) -> bool:

@@ -227,21 +227,42 @@ def retyped(schema: T.StructType, kinds: Mapping[str, T.DataType]) -> T.StructTy
     )
 
 
-def without_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
-    """The schema with these columns declared as never null."""
+def chosen(schema: T.StructType, names: Collection[str]) -> T.StructType:
+    """Some of the columns, in their order."""
+    return T.StructType([f for f in schema.fields if f.name in names])
+
+
+def with_nulls(
+    schema: T.StructType, names: Collection[str], kinds: Mapping[str, T.DataType] | None = None
+) -> T.StructType:
+    """The schema with these columns declared as null at times, and other types for some."""
+    kinds = kinds or {}
     return T.StructType(
         [
-            T.StructField(f.name, f.dataType, f.nullable and f.name not in names, f.metadata)
+            T.StructField(
+                f.name, kinds.get(f.name, f.dataType), f.nullable or f.name in names, f.metadata
+            )
             for f in schema.fields
         ]
     )
 
 
-def with_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
-    """The schema with nulls allowed in these columns."""
+def with_watermarks(schema: T.StructType, delays: Mapping[str, Any]) -> T.StructType:
+    """The schema with these delays noted on its columns, as withWatermark does."""
+    noted = {name: {WATERMARK: delay} for name, delay in delays.items()}
     return T.StructType(
         [
-            T.StructField(f.name, f.dataType, f.nullable or f.name in names, f.metadata)
+            T.StructField(f.name, f.dataType, f.nullable, {**f.metadata, **noted.get(f.name, {})})
+            for f in schema.fields
+        ]
+    )
+
+
+def without_nulls(schema: T.StructType, names: Collection[str]) -> T.StructType:
+    """The schema with these columns declared as never null."""
+    return T.StructType(
+        [
+            T.StructField(f.name, f.dataType, f.nullable and f.name not in names, f.metadata)
             for f in schema.fields
         ]
     )

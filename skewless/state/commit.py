@@ -38,6 +38,7 @@ class OperatorState:
     segments: tuple[Segment, ...] = ()
     planner: dict[str, Any] = field(default_factory=dict)  # opaque: belongs to the control loop
     previous_us: int | None = None  # the watermark one batch before, where an operator needs it
+    read_us: int | None = None  # when its table was read, by the clock of the driver
 
     def to_json(self) -> dict[str, Any]:
         """All but the segments, which manifests describe."""
@@ -47,6 +48,7 @@ class OperatorState:
             "watermarkUs": self.watermark_us,
             "planner": self.planner,
             "previousUs": self.previous_us,
+            "readUs": self.read_us,
         }
 
     @staticmethod
@@ -58,6 +60,7 @@ class OperatorState:
             segments=tuple(segments),
             planner=record["planner"],
             previous_us=record["previousUs"],
+            read_us=record.get("readUs"),  # checkpoints without tables may have none
         )
 
 

@@ -116,7 +116,7 @@ class LocalQuery(ABC, Generic[Input]):
     def step(self, number: int, batch: Input) -> None:
         """One micro-batch: route, run every task, emit what is due, sink, commit."""
         engine = self.engine
-        attempt = engine.begin(number)
+        attempt = self._loaded(engine.begin(number), batch)
         engine.faults.reach("before_sink", number)
         part = attempt.parts[0]
         rows, instances = self._sent(batch, part.state.route)
@@ -147,6 +147,10 @@ class LocalQuery(ABC, Generic[Input]):
     @abstractmethod
     def _sent(self, batch: Input, route: Route) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """The rows of a batch as tasks read them, and the instance that each goes to."""
+
+    def _loaded(self, attempt: Attempt, batch: Input) -> Attempt:
+        """The same try at a batch, with a new copy of the table if there is one to be read."""
+        return attempt
 
     def _new_engine(self) -> Engine:
         engine = Engine(Storage(self.directory), (self.operator,), 2, self.drop_bad_rows)

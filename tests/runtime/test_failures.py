@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from skewless.errors import SkewlessError
 from skewless.failures import FunctionError
-from skewless.runtime.dispatch import _Worker
+from skewless.runtime.dispatch import Worker
 from skewless.runtime.failures import QueryFailure, found, framed, in_users_code, of_query
 from skewless.runtime.query import Query
 from skewless.runtime.sinks import FunctionSink
@@ -32,7 +32,7 @@ class FailingTask:
 
 
 def worker_says(failure: Exception) -> str:
-    results = _Worker(FailingTask(failure), None)(iter(()))
+    results = Worker(FailingTask(failure), None)(iter(()))
     assert next(results) is BATCH
     try:
         next(results)

@@ -90,6 +90,9 @@ class Engine:
         part = SimpleNamespace(task=None, order=(0, 1), state=SimpleNamespace(route=route))
         return SimpleNamespace(batch=batch, parts=(part,))
 
+    def loading(self, attempt: Any) -> dict[int, Any]:
+        return {}
+
     def missing(self, attempt: Any, number: int) -> list[int]:
         return []
 

@@ -1,6 +1,7 @@
 """Reads the arguments of `sk.join` that name columns and times."""
 
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
 from skewless.durations import parse_duration_us
 from skewless.errors import SkewlessError, bad_argument
@@ -10,6 +11,18 @@ from skewless.runtime import types
 from skewless.runtime.dispatch import KeyColumn
 from skewless.runtime.inputs import Input
 from skewless.state.watermark import Delays
+
+
+class NotGiven(Enum):
+    """The default of an argument for which None has a meaning."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 
 
 def keys_of(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyColumn]]:
@@ -45,6 +58,9 @@ def keys_of(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyCo
 
 def times_of(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:
     names = (time, time) if isinstance(time, str) else time
+    if time is None:
+        takes = 'the event-time columns, ("left_name", "right_name"), or one name for both'
+        raise bad_argument("time", time, takes)
     if not isinstance(names, list | tuple) or len(names) != 2:
         raise bad_argument("time", time, 'a column name, or ("left_name", "right_name")')
     left = inputs[0].resolve("time", names[0])
@@ -67,6 +83,9 @@ def times_of(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:
 def bounds_of(within: Any) -> Bounds:
     if within is None:
         return Bounds(None, None)
+    if within is NOT_GIVEN:
+        takes = "a duration, or (lower, upper), or None: no time condition, and state that grows"
+        raise bad_argument("within", "nothing", takes)
     if isinstance(within, list | tuple):
         if len(within) != 2:
             raise bad_argument("within", within, "a duration, or (lower, upper), or None")

@@ -3,16 +3,24 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skewless.durations import Duration
 from skewless.errors import SkewlessError, StateGrowsWarning, bad_argument
 from skewless.operators.balance import routing_policy
-from skewless.operators.join.arguments import bounds_of, delays_by_side, keys_of, times_of
+from skewless.operators.join.arguments import (
+    NOT_GIVEN,
+    NotGiven,
+    bounds_of,
+    delays_by_side,
+    keys_of,
+    times_of,
+)
 from skewless.operators.join.asof import AsOf
 from skewless.operators.join.bounds import LEFT, RIGHT, Bounds
 from skewless.operators.join.choosing import Chooser, ClosestInTime
 from skewless.operators.join.columns import dropped_columns, planned, slots_of, values_of
+from skewless.operators.join.frames import closed, joined_batch, nothing_late
 from skewless.operators.join.how import INNER, How
 from skewless.operators.join.match import InnerProduct, Match, Overlap
 from skewless.operators.join.near import Near, Nearest
@@ -21,9 +29,11 @@ from skewless.operators.join.points import PointColumns
 from skewless.operators.join.sets import SetColumns
 from skewless.operators.join.where import where_of
 from skewless.operators.lateness import FROM_INPUT, FromInput
+from skewless.operators.lookup.call import Asked, is_table, lookup
 from skewless.planning.policy import Policy
 from skewless.runtime.dispatch import JoinRows
-from skewless.runtime.inputs import Input, read_input, refuse_updates
+from skewless.runtime.inputs import Input, read_input, read_table, refuse_updates
+from skewless.runtime.lookups import TableFunction
 from skewless.runtime.stream import Stream, fed_by, timing_of
 from skewless.runtime.topology import Node
 from skewless.shedding.policy import Shedding
@@ -34,12 +44,12 @@ if TYPE_CHECKING:
 
 
 def join(
-    left: "DataFrame | Stream",
-    right: "DataFrame | Stream",
+    left: "DataFrame | Stream | TableFunction",
+    right: "DataFrame | Stream | TableFunction",
     *,
     on: str | Sequence[str] | Sequence[tuple[str, str]] | None = None,
-    time: str | tuple[str, str],
-    within: Duration | tuple[Duration | None, Duration | None] | None,
+    time: str | tuple[str, str] | None = None,
+    within: Duration | tuple[Duration | None, Duration | None] | NotGiven | None = NOT_GIVEN,
     how: str = "inner",
     watermark: Duration | tuple[Duration | None, Duration | None] | FromInput | None = FROM_INPUT,
     where: str | None = None,
@@ -47,10 +57,15 @@ def join(
     balance: Policy | None = None,
     shed: Shedding | None = None,
     suffix: str = "_right",
+    refresh: Duration | None = None,
 ) -> Stream:
     """Joins two streams on equal keys where `lower ≤ right.time − left.time ≤ upper`.
 
-    Each of them is a streaming DataFrame or the result of another operator.
+    Each of them is a streaming DataFrame or the result of another operator. One of them may be a
+    table: a DataFrame that does not stream, or a function from SparkSession to one. It is read in
+    the first batch, and with `refresh` again whenever it is so old; `time`, `within` and
+    `watermark` may then be left out. Two DataFrames that do not stream give a DataFrame: the rows
+    that the streams would give in the end.
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
@@ -66,7 +81,18 @@ def join(
                           within=("-10 seconds", "10 seconds"), watermark="5 seconds")
         query = matches.writeStream.format("parquet").option("checkpointLocation", c).start(path)
     """
-    inputs = (read_input("left", left), read_input("right", right))
+    tables = is_table(left), is_table(right)
+    if tables in ((True, False), (False, True)):
+        asked = Asked(
+            on, time, within, how, watermark, where, match, balance, shed, suffix, refresh
+        )
+        return lookup(left, right, asked, _matched)
+    if refresh is not None:
+        raise bad_argument("refresh", refresh, "None, unless a stream is joined with a table")
+    left, right = cast("DataFrame | Stream", left), cast("DataFrame | Stream", right)
+    is_batch = all(tables)
+    read = read_table if is_batch else read_input
+    inputs = (read("left", left), read("right", right))
     refuse_updates("left", left)
     refuse_updates("right", right)
     kind = How.of(how)
@@ -84,7 +110,12 @@ def join(
     if isinstance(match, AsOf):
         bounds = match.within(bounds)
     timed = _timed(left, right)
-    delays = delays_by_side(watermark, inputs, times, frozenset(timed))
+    if is_batch:
+        delays = nothing_late(shed)
+        if kind != INNER or isinstance(match, Nearest | AsOf):
+            bounds = closed(bounds)
+    else:
+        delays = delays_by_side(watermark, inputs, times, frozenset(timed))
     waiting = _without_watermark(left, right, delays)
     if waiting and isinstance(match, Nearest | AsOf):
         raise SkewlessError(
@@ -97,7 +128,8 @@ def join(
             "one: whether a row has a match is known when the watermark has passed it"
         )
     _check_condition(kind, match)
-    _warn_of_growth(bounds, delays, waiting)
+    if not is_batch:
+        _warn_of_growth(bounds, delays, waiting)
     plan = planned(inputs, keys, times, suffix, matched, kind, wanted)
     operator = JoinOperator(
         layout=replace(plan.layout, values=values_of(inputs, plan, shed)),
@@ -133,6 +165,9 @@ def join(
         with_hash=matched is None and not plan.layout.hash_from_key,
         index=None if matched is None else matched.rows(plan.layout, plan.left, plan.right),
     )
+    if is_batch:
+        frames: Any = (left, right)
+        return joined_batch(rows(*frames), operator, plan.schema)  # type: ignore[return-value]
     node = Node(
         operator=operator,
         **fed_by(left, right, rows=rows),

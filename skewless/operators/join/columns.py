@@ -32,7 +32,7 @@ class Plan:
 def planned(
     inputs: tuple[Input, Input],
     keys: list[tuple[KeyColumn, KeyColumn]],
-    times: tuple[str, str],
+    times: tuple[str | None, str | None],
     suffix: str,
     matched: SetColumns | PointColumns | None = None,
     how: How = INNER,
