@@ -120,12 +120,16 @@ class Analyser:
         return kind, {name: casts for name, casts in found.items() if casts is not None}
 
     def constant(self, text: str, kind: T.DataType) -> pa.Scalar:
-        """The value of an expression without columns; Spark folds it, so no job runs."""
+        """The value of an expression without columns.
+
+        Spark's optimiser evaluates it over the rows of VALUES, so no job runs; without a FROM one
+        would.
+        """
         arrow = to_arrow_type(kind, timezone="UTC")
         is_moment = isinstance(kind, T.TimestampType)
         with _refusing():
             value = f"unix_micros({text})" if is_moment else text
-            (row,) = self.session.sql(f"SELECT {value} AS {_PROBE}").collect()
+            (row,) = self.session.sql(f"SELECT {value} AS {_PROBE} FROM VALUES (1)").collect()
         return pa.scalar(row[0], pa.int64()).cast(arrow) if is_moment else pa.scalar(row[0], arrow)
 
     def _frame(self, side: str | None) -> DataFrame:

@@ -184,6 +184,16 @@ def test_what_spark_would_not_evaluate_is_not_computed(spark, schemas) -> None:
     assert "IF((`left`.a = 0), NULL, 10 / `left`.a)" in dict(found.added["left"].columns).values()
 
 
+def test_no_job_runs_at_the_call(spark, schemas) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    before = tracker.getJobIdsForGroup(None)
+    split(spark, schemas, "left.a + right.n IN (1, 2 + 1, NULL) AND left.d < right.z")
+    split(
+        spark, schemas, "least(left.t, right.u) < TIMESTAMP '2024-01-01' OR nvl(right.sure, flag)"
+    )
+    assert tracker.getJobIdsForGroup(None) == before
+
+
 @pytest.mark.parametrize(
     ("where", "says"),
     [
