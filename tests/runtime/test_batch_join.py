@@ -143,6 +143,44 @@ def test_it_equals_sparks_own_join_and_is_lazy(spark: SparkSession) -> None:
     assert empty.collect() == []
 
 
+def test_every_type_of_join_equals_sparks_own(spark: SparkSession) -> None:
+    """With and without bounds, and with a condition on the pair; all rows are due in the end."""
+    left, right = (frame.drop("tags1", "tags2") for frame in frames(spark))
+    near = "abs(unix_micros(r.rt) - unix_micros(l.lt)) <= 3000000"
+    for how in ("left", "right", "full", "left_semi", "left_anti"):
+        for within, where, condition in (
+            ("3 seconds", None, near),
+            (None, "left.a < right.b AND left.x1 < right.x2", "l.a < r.b AND l.x1 < r.x2"),
+        ):
+            joined = sk.join(
+                *(left, right),
+                on="k",
+                time=("lt", "rt"),
+                within=within,
+                how=how,
+                where=where,
+                balance=sk.Hash(3),
+            )
+            own = left.alias("l").join(right.alias("r"), F.expr(f"l.k = r.k AND {condition}"), how)
+            shown = joined.columns[1:]
+            key = "l.k" if how in ("left_semi", "left_anti") else "coalesce(l.k, r.k)"
+            assert_same_rows(joined.toArrow(), own.selectExpr(f"{key} AS k", *shown).toArrow())
+
+
+def test_sets_of_an_outer_join(spark: SparkSession) -> None:
+    left, right = frames(spark)
+    match = sk.InnerProduct(("tags1", "tags2"), at_least=13.0)
+    joined = sk.join(left, right, match=match, time=("lt", "rt"), within="2 seconds", how="full")
+    pairs = sk.join(left, right, match=match, time=("lt", "rt"), within="2 seconds")
+    found, matched = (frame.select("a", "b").toArrow() for frame in (joined, pairs))
+    alone = [(row["a"], row["b"]) for row in found.to_pylist() if None in row.values()]
+    both = {name: set(matched.column(name).to_pylist()) for name in ("a", "b")}
+    assert found.num_rows == matched.num_rows + len(alone)
+    assert {a for a, _ in alone if a} == set(LEFT.column("a").to_pylist()) - both["a"]
+    assert {b for _, b in alone if b} == set(RIGHT.column("b").to_pylist()) - both["b"]
+    assert len(alone) == 2 * SIZE - len(both["a"]) - len(both["b"])
+
+
 def test_what_is_refused(spark: SparkSession) -> None:
     left, right = frames(spark)
     times = {"on": "k", "time": ("lt", "rt")}

@@ -85,6 +85,20 @@ def test_every_type_of_join_equals_sparks_own_across_kills(
         assert_same_rows(rows, sparks_own(few, table, how).toArrow())
 
 
+def test_a_condition_on_the_pair(
+    spark: SparkSession, tmp_path: Path, batches: Any, table: DataFrame
+) -> None:
+    few = all_rows(spark, batches[:1])
+    for how in ("left", "left_anti"):
+        replay = Replay(spark, tmp_path / how, batches[:1])
+        rows = replay.run(
+            lambda left, _, how=how: sk.join(
+                left, table, on="k", how=how, where="left.x < right.x", balance=sk.Hash(2)
+            )
+        )
+        assert_same_rows(rows, sparks_own(few, table, how, "l.x < r.x").toArrow())
+
+
 def test_a_table_on_the_left_and_a_condition_on_times(
     spark: SparkSession, tmp_path: Path, batches: Any, table: DataFrame
 ) -> None:
