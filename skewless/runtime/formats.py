@@ -15,10 +15,12 @@ from skewless.runtime.refusals import (
 from skewless.runtime.sinks import (
     BATCH_COLUMN,
     FILE_FORMATS,
+    NOOP,
     ConsoleSink,
     FileSink,
     FormatSink,
     MemorySink,
+    NoSink,
     Sink,
 )
 
@@ -44,6 +46,8 @@ class Format:
             return _memory(stream, query_name)
         if name == "console":
             return _console({key.lower(): value for key, value in self.options.items()})
+        if name == NOOP:
+            return NoSink()
         if name in FILE_FORMATS:
             return self._files(name, stream, path)
         refuse_unknown_format(self.name, stream.session)

@@ -15,6 +15,7 @@ from skewless.runtime.failures import in_users_code
 # Formats that write files below a path: a batch is a folder, replaced as a whole on replay.
 FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro", "xml"})
 BATCH_COLUMN = "batch"
+NOOP = "noop"
 TEMPORARY_CHECKPOINT = frozenset({"console", "memory", "noop", "foreachbatch"})
 
 
@@ -66,27 +67,36 @@ class FileSink:
 
 @dataclass(frozen=True)
 class FormatSink:
-    """Any other batch format of Spark, in append mode: what a replay does is up to the format."""
+    """Any other batch format of Spark, in append mode: what a replay does is up to the format.
+
+    A batch is written at once, so that no reader sees half of it.
+    """
 
     format: str
     path: str | None
     options: dict[str, str]
     partition_by: tuple[str, ...] = ()
-
-    @property
-    def plan_is_ours(self) -> bool:
-        # Some formats coalesce what they write (JDBC does), and any connector may.
-        return self.format.lower() == "noop"
-
-    def write_rest(self, result: DataFrame, batch: int) -> None:
-        self.write(result, batch)
+    # Some formats coalesce what they write (JDBC does), and any connector may.
+    plan_is_ours: bool = False
 
     def write(self, result: DataFrame, batch: int) -> None:
-        mode = "overwrite" if self.format.lower() == "noop" else "append"
-        writer = result.write.format(self.format).mode(mode).options(**self.options)
+        writer = result.write.format(self.format).mode("append").options(**self.options)
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         writer.save(self.path)
+
+
+@dataclass(frozen=True)
+class NoSink:
+    """Takes everything and keeps nothing: Spark's noop."""
+
+    plan_is_ours: bool = True
+
+    def write(self, result: DataFrame, batch: int) -> None:
+        result.write.format(NOOP).mode("overwrite").save()
+
+    def write_rest(self, result: DataFrame, batch: int) -> None:
+        self.write(result, batch)
 
 
 @dataclass(frozen=True)

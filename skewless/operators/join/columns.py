@@ -106,11 +106,14 @@ def planned(
         where.added[RIGHT] if where is not None and extra[RIGHT] else None,
     )
     hashed = [pair[0].compared_as for pair in keys]
-    distance = _distance(left, taken, matched)
+    distance = _distance(left, taken, matched) if how.shows_right else None
     layout = Layout(
         keys=len(keys),
         left_slots=tuple(slot_name(s) for s in sorted(left_slots)),
-        right_slots=tuple(slot_name(s) for s in sorted(right_slots)),
+        # Right rows that are asked for and never shown are stored without what nobody compares.
+        right_slots=tuple(slot_name(s) for s in sorted(right_slots))
+        if how.shows_right or matched is not None or where is not None
+        else (),
         output=tuple(output),
         hash_is_key=types.hashes_one_to_one(hashed)
         if matched is None
