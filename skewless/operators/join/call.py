@@ -69,7 +69,9 @@ def join(
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
-    inputs' own `withWatermark`, else "0 seconds" with a warning). `where` is a condition on the
+    inputs' own `withWatermark`, else "0 seconds" with a warning). `how` is "inner", "left", "right",
+    "full", "left_semi" or "left_anti": a row without a match is given once, with nulls, when the
+    watermark says that none can come any more. `where` is a condition on the
     pair, in SQL over the columns of both sides, such as `left.price < right.limit`. `match` joins
     by sets, `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may
     then be left out. `match=sk.AsOf(...)` gives, of all rows with equal keys, the one closest in
