@@ -69,13 +69,13 @@ def join(
 
     `on` names the key columns, `time` the event-time columns, `within` the bounds (one duration
     means both ways), `watermark` the allowed lateness per side (None: never late; by default the
-    inputs' own `withWatermark`, else "0 seconds" with a warning). `how` is "inner", "left", "right",
-    "full", "left_semi" or "left_anti": a row without a match is given once, with nulls, when the
-    watermark says that none can come any more. `where` is a condition on the
-    pair, in SQL over the columns of both sides, such as `left.price < right.limit`. `match` joins
-    by sets, `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may
-    then be left out. `match=sk.AsOf(...)` gives, of all rows with equal keys, the one closest in
-    time. `shed` keeps the time of a batch below a limit by probing less when the input is too fast.
+    inputs' own `withWatermark`, else "0 seconds" with a warning). `how` is "inner", "left",
+    "right", "full", "left_semi" or "left_anti": a row without a match is given once, with nulls,
+    when the watermark says that none can come any more. `where` is a condition on the pair, in SQL
+    over the columns of both sides, such as `left.price < right.limit`. `match` joins by sets,
+    `sk.Overlap` or `sk.InnerProduct`, or by distance, `sk.Near` or `sk.Nearest`; `on` may then be
+    left out. `match=sk.AsOf(...)` gives, of all rows with equal keys, the one closest in time.
+    `shed` keeps the time of a batch below a limit by probing less when the input is too fast.
     The result has the key columns once, then the left's other columns, then the right's, with
     `suffix` where a name is taken.
 
