@@ -70,7 +70,7 @@ class Analyser:
 
     @property
     def is_ansi(self) -> bool:
-        return self.session.conf.get("spark.sql.ansi.enabled", "true") == "true"
+        return (self.session.conf.get("spark.sql.ansi.enabled") or "true").lower() == "true"
 
     def kind(self, side: str | None, text: str) -> T.DataType:
         """The type of an expression over a side, or over no column."""

@@ -219,9 +219,10 @@ class _Flow:
     def _emission(self, node: Node, number: int) -> DataFrame:
         """First all rows into the state, then what that has made due.
 
-        What the tasks themselves give is kept until the batch is done, so that they run once.
+        What the tasks themselves give is kept until the batch is done, so that they run once. A
+        kept block may be lost and made again wherever it is needed: rows carry their instance.
         """
-        tasks = self._tasks(node, number, plan_is_ours=True)
+        tasks = self._tasks(node, number, plan_is_ours=node.operator.waits)
         if not node.operator.waits:
             tasks = tasks.persist()
             self._kept.append(tasks)
@@ -231,8 +232,9 @@ class _Flow:
         self.clock.lap("tasks")
         emitted = self._emitted_rows(node, number)
         if emitted is None:
-            nothing = node.operator.waits
-            return self.batch.sparkSession.createDataFrame([], node.schema) if nothing else tasks
+            if node.operator.waits:
+                return self.batch.sparkSession.createDataFrame([], node.schema)
+            return tasks.select("*")  # not the kept frame itself: its user may let go of it
         return emitted if node.operator.waits else tasks.union(emitted)
 
     def rest(self, node: Node) -> DataFrame | None:

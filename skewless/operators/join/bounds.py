@@ -10,6 +10,8 @@ from skewless.state.watermark import Delays
 
 LEFT, RIGHT = "left", "right"
 SIDES = (LEFT, RIGHT)
+# The sides of the state that hold rows which can match nothing: they have no key, or no item.
+LONE = {LEFT: "left without a key", RIGHT: "right without a key"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,15 @@ class Bounds:
             waiting_us = max(0, self.upper_us or 0) if LEFT in awaited else 0
             keep[RIGHT] = watermark_us + self.lower_us - waiting_us
         return keep
+
+    def stored_from_us(
+        self, watermark_us: int | None, delays: Delays, awaited: Collection[str]
+    ) -> dict[str, int | None]:
+        """The same per side of the state, also of rows that can match nothing: nobody asks for
+        these."""
+        keep = self.keep_from_us(watermark_us, delays, awaited=awaited)
+        plain = self.keep_from_us(watermark_us, delays)
+        return {**keep, **{LONE[side]: plain[side] for side in SIDES}}
 
     def window_us(self, delays: Delays) -> int | None:
         """About how long a row stays, in event time; None where rows may stay for ever."""

@@ -107,7 +107,8 @@ def join(
         raise bad_argument("balance", policy, "another policy: sk.PKG is for sk.Count and sk.Agg")
     keys = [] if on is None and matched is not None else keys_of(inputs, on)
     times = times_of(inputs, time)
-    wanted = where_of(left.sparkSession, inputs, keys, where)
+    is_common = RIGHT in kind.padded
+    wanted = where_of(left.sparkSession, inputs, keys, where, keys_are_common=is_common)
     bounds = bounds_of(within)
     if isinstance(match, AsOf):
         bounds = match.within(bounds)
@@ -175,7 +176,8 @@ def join(
         **fed_by(left, right, rows=rows),
         schema=plan.joined_schema,
         timed_by=timed,
-        replicates=True,
+        # Rows of a split key meet in the batch; a semi join asks the state for them instead.
+        replicates=not kind.is_semi,
         inputs={
             LEFT: dropped_columns(inputs[0], plan.left),
             RIGHT: dropped_columns(inputs[1], plan.right),

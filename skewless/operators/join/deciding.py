@@ -44,7 +44,7 @@ class Decision:
     route: Route
     condition: object | None
     watermark_us: int | None  # that of the batch is not below it
-    is_last: bool  # no more rows of this batch can come
+    is_whole: bool  # all rows of the batch are here
 
     def shared(self, run: SortedRun) -> Mask:
         """Which postings may have matches in this batch that the task does not see."""
@@ -65,15 +65,13 @@ class Decision:
         assert matched is not None, "asked for on sides that are awaited"
         if run.at is not None:
             # Rows with several postings may be on several instances: nobody decides alone.
-            decided = np.zeros(run.rows.num_rows, np.bool_)
-            return Verdict(nothing, _noted(run, decided))
+            return Verdict(nothing, run)
         shared = self.shared(run)
         left = self._passed(side, run) & ~shared
         if self.how.is_semi:
             # A matched row was given, and nobody needs it any more.
             given = matched & ~shared
-            kept = ~(given | left)
-            return Verdict(nothing, _noted(run, np.zeros(len(run), np.bool_)).kept(kept))
+            return Verdict(nothing, run.kept(~(given | left)))
         decided = matched | left
         kept = ~decided | self._needed(side, run, earlier)
         if self.how.is_anti:
@@ -89,7 +87,7 @@ class Decision:
     def _passed(self, side: str, run: SortedRun) -> Mask:
         """Which postings no later row can match."""
         keep = self.bounds.keep_from_us(self.watermark_us, self.delays)[side]
-        if keep is None or not self.is_last:
+        if keep is None or not self.is_whole:
             return np.zeros(len(run), np.bool_)
         passed: Mask = run.times < keep
         return passed
@@ -97,7 +95,7 @@ class Decision:
     def _needed(self, side: str, run: SortedRun, earlier: Sequence[Segment]) -> Mask:
         """Which rows may be asked for again: by rows that come later, and by undecided ones."""
         plain = self.bounds.keep_from_us(self.watermark_us, self.delays)[side]
-        if not self.is_last or plain is None:
+        if not self.is_whole or plain is None:
             return np.ones(len(run), np.bool_)
         other = OTHER[side]
         if other not in self.how.awaited:
@@ -105,7 +103,8 @@ class Decision:
         keep = self.bounds.keep_from_us(self.watermark_us, self.delays, awaited=self.how.awaited)[
             side
         ]
-        needed: Mask = (run.times >= (plain if keep is None else keep)) | self.shared(run)
+        assert keep is not None, "the other side asks for no fewer rows than later ones do"
+        needed: Mask = (run.times >= keep) | self.shared(run)
         if earlier:
             # An undecided row of an earlier batch, or of an earlier piece of this one, may match.
             newest = max(s.max_time_us for s in earlier)

@@ -11,8 +11,7 @@ from skewless.kernels.conditions import SetCondition
 from skewless.kernels.hashing import xxhash64
 from skewless.kernels.ordering import HashArray, IndexArray, TimeArray
 from skewless.kernels.runs import SortedRun, index_rows
-from skewless.operators.join.bounds import LEFT
-from skewless.operators.join.intake import LONE
+from skewless.operators.join.bounds import LEFT, LONE
 from skewless.operators.join.postings import SETS
 from skewless.routing.route import Route
 from skewless.state.manifest import Segments

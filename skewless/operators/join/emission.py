@@ -131,22 +131,43 @@ class _Emission:
         """
         task, state = self._task, self._state
         rights = state.meeting(self._instance, RIGHT)
-        new = [s for s in rights if s.first_batch == task.batch]
+        new = [(s, self._shared(s)) for s in rights if s.first_batch == task.batch]
+        new = [(segment, run) for segment, run in new if len(run)]
         old = [s for s in rights if s.first_batch != task.batch]
         for segment in state.meeting(self._instance, LEFT):
-            run = open_segment(task.storage, segment, TIME)
-            is_new = segment.first_batch == task.batch
-            touched = np.zeros(run.rows.num_rows, np.bool_)
-            for other in rights if is_new else new:
-                if _may_meet(task.bounds, segment, other):
-                    needles = open_segment(task.storage, other, TIME)
-                    self._mark(RIGHT, self._probe(RIGHT, needles, run), None, touched)
-            at = np.flatnonzero(touched & task.route.shares(run.hashes))
-            at = state.at_home(self._instance, LEFT, run.hashes, run.times, at)
-            if len(at):
-                candidates = taken(run, at)
-                before = self._matched(LEFT, candidates, [] if is_new else old)
-                yield from self._give(LEFT, candidates.rows, np.flatnonzero(~before))
+            if segment.first_batch == task.batch:
+                rows = self._ours(self._shared(segment))
+                found = self._matched(LEFT, rows, rights)
+            else:
+                rows, found = self._touched(segment, new)
+                found &= ~self._matched(LEFT, rows, old)
+            yield from self._give(LEFT, rows.rows, np.flatnonzero(found))
+
+    def _touched(
+        self, segment: Segment, new: Sequence[tuple[Segment, SortedRun]]
+    ) -> tuple[SortedRun, Mask]:
+        """The left rows of a segment that new rows match, as far as they are ours to give."""
+        run = self._opened(segment)
+        touched = np.zeros(run.rows.num_rows, np.bool_)
+        for other, needles in new:
+            if _may_meet(self._task.bounds, segment, other):
+                self._mark(RIGHT, self._probe(RIGHT, needles, run), None, touched)
+        rows = self._ours(taken(run, np.flatnonzero(touched)))
+        return rows, np.ones(len(rows), np.bool_)
+
+    def _shared(self, segment: Segment) -> SortedRun:
+        """The rows of a segment whose keys several instances share."""
+        run = self._opened(segment)
+        return taken(run, np.flatnonzero(self._task.route.shares(run.hashes)))
+
+    def _ours(self, run: SortedRun) -> SortedRun:
+        """Those of some left rows that this instance has to give."""
+        every = np.arange(len(run))
+        at = self._state.at_home(self._instance, LEFT, run.hashes, run.times, every)
+        return run if len(at) == len(run) else taken(run, at)
+
+    def _opened(self, segment: Segment) -> SortedRun:
+        return open_segment(self._task.storage, segment, TIME)
 
     def _matched(self, side: str, needles: SortedRun, others: Sequence[Segment]) -> Mask:
         """Which rows of some needles have a match in the segments of the other side."""

@@ -21,8 +21,6 @@ from skewless.operators.join.pairing import OTHER
 from skewless.operators.join.postings import Postings
 from skewless.state.watermark import Delays
 
-# The sides of the state that hold rows which can match nothing: they have no key, or no item.
-LONE = {LEFT: "left without a key", RIGHT: "right without a key"}
 _CODE = {LEFT: LEFT_CODE, RIGHT: RIGHT_CODE}
 
 

@@ -15,12 +15,11 @@ from skewless.engine.setting import Setting
 from skewless.errors import bad_argument
 from skewless.kernels.predicate import Predicate
 from skewless.load.report import Report
-from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
+from skewless.operators.join.bounds import LEFT, LONE, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.choosing import Chooser
 from skewless.operators.join.due import Due
 from skewless.operators.join.emission import EmitTask
 from skewless.operators.join.how import INNER, How
-from skewless.operators.join.intake import LONE
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.task import JoinTask, Matching
 from skewless.planning.policy import RoutingPolicy
@@ -177,9 +176,7 @@ class JoinOperator(Operator):
             max_time = merged_max(max_time, report.max_time_us)
         watermark = self.delays.watermark(max_time, state.watermark_us)
         passed = state.watermark_us if self.emits else watermark
-        keep = self.bounds.keep_from_us(passed, self.delays, awaited=self._awaited)
-        plain = self.bounds.keep_from_us(passed, self.delays)
-        keep |= {LONE[side]: plain[side] for side in SIDES}
+        keep = self.bounds.stored_from_us(passed, self.delays, self._awaited)
         gone = {name for report in reports for name in report.replaced}
         segments: list[Segment] = [s for s in state.segments if s.name not in gone]
         segments += [s for report in reports for s in report.segments]
@@ -187,7 +184,9 @@ class JoinOperator(Operator):
         new = {s.name for r in reports for s in r.segments if s.level == 0} if self.emits else set()
         live = tuple(s for s in segments if s.name in new or not expired(s, keep))
         planner = Planner.from_json(state.planner)
-        turn = self._loop.next_round(state.route, planner.balance, reports, live)
+        # Rows without a key are nobody's load: they are given and never looked up.
+        keyed = tuple(s for s in live if s.side in SIDES)
+        turn = self._loop.next_round(state.route, planner.balance, reports, keyed)
         probing = None
         if self._probing is not None:
             assert planner.probing is not None, "adopted"

@@ -21,12 +21,12 @@ from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun, merged
 from skewless.kernels.warmup import compile_near, compile_sets, compile_shedding
 from skewless.load.heavy import STANDING_OUT, Detail
-from skewless.operators.join.bounds import LEFT, RIGHT, SIDES, Bounds, merged_max
+from skewless.operators.join.bounds import LEFT, LONE, RIGHT, SIDES, Bounds, merged_max
 from skewless.operators.join.cells import CellPostings
 from skewless.operators.join.deciding import Decision
 from skewless.operators.join.due import taken
 from skewless.operators.join.how import INNER, How
-from skewless.operators.join.intake import LONE, Intake, Sorted
+from skewless.operators.join.intake import Intake, Sorted
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.matched import Mask, mark
 from skewless.operators.join.pairing import OTHER, alone, paired
@@ -133,6 +133,7 @@ class _Execution:
         self, instance: int | None, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         task = self._task
+        is_whole = True
         for rows, last in gather(batches, task.limits.run_bytes):
             task.setting.faults.reach("in_task", task.setting.names.batch)
             rows, named = without_control(rows)
@@ -141,13 +142,16 @@ class _Execution:
             shedder = self._shedder
             if shedder is not None:
                 shedder.arrive(instance, rows.num_rows, is_last=last)
+            # Two runs of a task must decide alike: the output may be that of one, and the report
+            # that of the other. So a decision may not depend on how the input falls into pieces.
+            is_whole = is_whole and last and 2 * rows.nbytes <= task.limits.run_bytes
             sides = {side: self._intake.sort(rows, side, instance, shedder) for side in SIDES}
             del rows
             self._dropped.flush(instance)
             arrived = _Arrived.of(sides, () if task.waits else task.how.awaited)
             if not task.waits:
                 yield from self._join(instance, arrived)
-            yield from self._store(instance, arrived, last)
+            yield from self._store(instance, arrived, is_whole if task.how.awaited else last)
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
         mine = task.setting.segments.written_by(instance, task.route.instances)
@@ -167,7 +171,7 @@ class _Execution:
                 yield from self._meet(instance, meeting, arrived)
             if self._task.how.is_semi:
                 run = arrived.home[LEFT]
-                given = arrived.matched[LEFT] & ~self._decision(last=False).shared(run)
+                given = arrived.matched[LEFT] & ~self._decision(is_whole=False).shared(run)
                 yield from self._give_alone(LEFT, run.rows, np.flatnonzero(given))
             return
         if self._shedder is None:
@@ -181,9 +185,10 @@ class _Execution:
     def _meet(self, instance: int, meeting: Meeting, arrived: _Arrived) -> Iterator[pa.RecordBatch]:
         """Notes who has a match, where pairs are not given; in a semi join, gives stored rows."""
         task, side, found = self._task, meeting.side, meeting.found
-        self._ledger.comparisons += found.total
         condition = narrowed(task.condition, task.where, side)
         keys = task.layout.key_columns
+        is_range = condition is None and not found.compare_pairs
+        self._ledger.comparisons += int((found.count > 0).sum()) if is_range else found.total
         flags = arrived.flags(side, found.needles)
         if flags is not None:
             mark(found, keys, condition, self._chunks, flags)
@@ -193,7 +198,7 @@ class _Execution:
         run = found.stored
         touched = np.zeros(run.rows.num_rows, np.bool_)
         mark(found, keys, condition, self._chunks, stored=touched)
-        at = np.flatnonzero(touched & ~self._decision(last=False).shared(run))
+        at = np.flatnonzero(touched & ~self._decision(is_whole=False).shared(run))
         if not len(at):
             return
         candidates = taken(run, at)
@@ -205,9 +210,9 @@ class _Execution:
                 mark(probed, keys, narrowed(task.condition, task.where), self._chunks, had)
         yield from self._give_alone(LEFT, candidates.rows, np.flatnonzero(~had))
 
-    def _store(self, instance: int, arrived: _Arrived, last: bool) -> Iterator[pa.RecordBatch]:
+    def _store(self, instance: int, arrived: _Arrived, is_whole: bool) -> Iterator[pa.RecordBatch]:
         """Writes what is needed of the rows, and gives those that are known to have no match."""
-        decision = self._decision(last)
+        decision = self._decision(is_whole)
         earlier = {
             side: [
                 *self._readable(instance, side),
@@ -234,18 +239,18 @@ class _Execution:
                 self._ledger.store(instance, LONE[side], lone)
             self._earlier_replicas[side].append(arrived.replicas[side])
 
-    def _decision(self, last: bool) -> Decision:
+    def _decision(self, is_whole: bool) -> Decision:
         """What may be decided by what this task has seen.
 
         The watermark after this batch is at least what this task alone has seen, so deciding by it
         is safe; with long batches and short bounds it decides on nearly every row. Rows of a later
-        piece of this batch may still meet every row of this one.
+        piece of this batch may still meet every row of an earlier one.
         """
         task = self._task
         seen = merged_max(task.max_time_us, self._intake.max_time_us)
         watermark = task.delays.watermark(seen, task.watermark_us)
         return Decision(
-            task.how, task.bounds, task.delays, task.route, task.condition, watermark, last
+            task.how, task.bounds, task.delays, task.route, task.condition, watermark, is_whole
         )
 
     def _give_alone(
@@ -359,11 +364,8 @@ class _Execution:
     @property
     def _keep_from_us(self) -> dict[str, int | None]:
         task = self._task
-        keep = task.bounds.keep_from_us(
-            task.watermark_us, task.delays, awaited=(LEFT,) if task.waits else task.how.awaited
-        )
-        plain = task.bounds.keep_from_us(task.watermark_us, task.delays)
-        return {**keep, **{LONE[side]: plain[side] for side in SIDES}}
+        awaited = (LEFT,) if task.waits else task.how.awaited
+        return task.bounds.stored_from_us(task.watermark_us, task.delays, awaited)
 
     def _combined(self, merge: Merge, runs: list[SortedRun]) -> SortedRun | None:
         """Merging state: the rows that a later one may still match."""

@@ -51,15 +51,25 @@ class Where:
         )
 
 
-def where_of(session: Any, inputs: tuple[Input, Input], keys: Keys, where: object) -> Where | None:
-    """Reads and splits a condition; an error says what is wrong with it."""
+def where_of(
+    session: Any,
+    inputs: tuple[Input, Input],
+    keys: Keys,
+    where: object,
+    *,
+    keys_are_common: bool = False,
+) -> Where | None:
+    """Reads and splits a condition; an error says what is wrong with it.
+
+    `keys_are_common`: left keys travel in the type in which both sides are compared.
+    """
     if where is None:
         return None
     text = read(where)
     analyser = Analyser(session, (inputs[0].schema, inputs[1].schema), *scopes_of(inputs, keys))
     sides = Sides(str(where), text, inputs, analyser)
     sides.check()
-    return _Splitting(sides, analyser, keys).done()
+    return _Splitting(sides, analyser, keys, keys_are_common).done()
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ class _Splitting:
     sides: Sides
     analyser: Analyser
     keys: Keys
+    keys_are_common: bool
     added: dict[str, dict[str, str]] = field(default_factory=lambda: {s: {} for s in SIDES})
     kinds: dict[str, Any] = field(default_factory=dict)
 
@@ -163,8 +174,8 @@ class _Splitting:
 
     def _travels(self, side: str, name: str, kind: Any, casts: Sequence[str]) -> bool:
         """Whether a column is in the common stream in the type that is asked for."""
-        if side == RIGHT:
-            for _, key in self.keys:
+        if side == RIGHT or self.keys_are_common:
+            for key in (pair[side == RIGHT] for pair in self.keys):
                 if key.name == name and key.kind != key.compared_as:
                     return list(casts) == [key.compared_as.simpleString()]
         return not casts

@@ -57,7 +57,7 @@ def lookup(left: Any, right: Any, asked: Asked, matched_by: Any) -> Stream:
 
     `matched_by` makes of the inputs and `match` what rows are compared by besides their keys.
     """
-    side = LEFT if _streams(left) else RIGHT
+    side = RIGHT if is_table(left) else LEFT
     stream, table = (left, right) if side == LEFT else (right, left)
     how = _how(asked.how, side)
     _refuse(asked, side)
@@ -135,10 +135,6 @@ def is_table(given: Any) -> bool:
     if hasattr(given, "isStreaming"):
         return not given.isStreaming
     return callable(given)
-
-
-def _streams(given: Any) -> bool:
-    return bool(getattr(given, "isStreaming", False))
 
 
 def _how(given: Any, side: str) -> How:
