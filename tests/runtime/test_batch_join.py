@@ -167,6 +167,22 @@ def test_every_type_of_join_equals_sparks_own(spark: SparkSession) -> None:
             assert_same_rows(joined.toArrow(), own.selectExpr(f"{key} AS k", *shown).toArrow())
 
 
+def test_a_condition_sees_the_left_key_in_its_own_type(spark: SparkSession) -> None:
+    """Also where the result has keys in the type of both sides: 2^24 + 1 is no float."""
+    left = spark.sql("SELECT 16777216f AS k, timestamp'2024-01-01' AS lt, 'a' AS a")
+    right = spark.sql("SELECT 16777216d AS k, timestamp'2024-01-01' AS rt, 1f AS f")
+    where = "left.k + right.f > 16777216"
+    for how in ("left", "full"):
+        joined = sk.join(
+            left, right, on="k", time=("lt", "rt"), within="1 second", how=how, where=where
+        )
+        condition = "l.k = r.k AND l.k + r.f > 16777216"
+        own = left.alias("l").join(right.alias("r"), F.expr(condition), how)
+        assert sorted(map(str, joined.select("a", "f").collect())) == sorted(
+            map(str, own.select("a", "f").collect())
+        )
+
+
 def test_sets_of_an_outer_join(spark: SparkSession) -> None:
     left, right = frames(spark)
     match = sk.InnerProduct(("tags1", "tags2"), at_least=13.0)
