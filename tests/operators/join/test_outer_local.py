@@ -3,6 +3,7 @@
 import tempfile
 from datetime import timedelta
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from skewless.errors import SkewlessError
 from skewless.kernels.predicate import Predicate
 from skewless.operators.join.bounds import Bounds
 from skewless.planning.hash import Hash
+from skewless.routing.partitions import PartitionTable
 from skewless.state.watermark import Delays
 from skewless.testing import POINTS, LocalJoin, assert_same_rows, join_oracle
 from tests.operators.join.test_join_local import (
@@ -33,7 +35,7 @@ from tests.operators.join.test_near_local import run as run_near
 from tests.operators.join.test_sets_local import cases as set_cases
 from tests.operators.join.test_sets_local import run as run_sets
 from tests.operators.join.test_where_local import CONDITIONS
-from tests.routing.cases import routes
+from tests.routing.cases import random_route, routes
 
 SECOND = 1_000_000
 TYPES = ["left", "right", "full", "left_semi", "left_anti"]
@@ -202,3 +204,30 @@ def test_a_row_whose_pairs_all_fail_the_condition_has_no_match(
     options = {"where": Predicate(node), "limits": TINY if small else Limits(), "join": Restless}
     with tempfile.TemporaryDirectory() as directory:
         run(directory, made, how, within, late, sql=sql, **options)
+
+
+@pytest.mark.parametrize("how", TYPES)
+def test_segments_are_merged_while_routes_change(tmp_path, how) -> None:
+    """Sixty batches in a window of twenty, on routes of every kind, with kills."""
+    rng = np.random.default_rng(5)
+    made = []
+    for number in range(60):
+        sides = []
+        for schema, time, value in ((LEFT, "lt", "a"), (RIGHT, "rt", "b")):
+            seconds = rng.integers(0, 3, 12)
+            values = [number * 100 + i for i in range(12)]
+            rows = {
+                "k": [["x", "y", "z", "hot", None][k] for k in rng.integers(0, 5, 12)],
+                "g": rng.integers(0, 6, 12),
+                time: [EPOCH + timedelta(seconds=int(s) + 2 * number) for s in seconds],
+                value: values if value == "a" else list(map(str, values)),
+            }
+            sides.append(pa.table(rows).cast(schema))
+        made.append((sides[0], sides[1]))
+    table = PartitionTable(3, tuple(rng.integers(0, 3, 16).tolist()))
+    kinds = ("table", "splits", "groups", "table", "mixed", "grid")
+    Restless.ways = tuple(random_route(kind, table, HOT, rng) for kind in kinds)
+    faults = faults_of([(point, 9 * n + 4) for n, point in enumerate(POINTS)], len(made))
+    joined = run(tmp_path, made, how, (-20, 20), (3, 3), join=Restless, faults=faults)
+    states = [progress["operators"][0]["state"] for progress in joined.progress]
+    assert max(state["merged"] for state in states) > 0, "compaction never ran"
