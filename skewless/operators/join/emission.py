@@ -158,7 +158,7 @@ class _Emission:
     def _shared(self, segment: Segment) -> SortedRun:
         """The rows of a segment whose keys several instances share."""
         run = self._opened(segment)
-        return taken(run, np.flatnonzero(self._task.route.shares(run.hashes)))
+        return run.kept(self._task.route.shares(run.hashes))
 
     def _ours(self, run: SortedRun) -> SortedRun:
         """Those of some left rows that this instance has to give."""
