@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_type
 
 from skewless.runtime.plans import analysed
+from skewless.runtime.types import arrow_type
 
 _PROBE = "skewless_probe"
 
@@ -125,7 +125,7 @@ class Analyser:
         Spark's optimiser evaluates it over the rows of VALUES, so no job runs; without a FROM one
         would.
         """
-        arrow = to_arrow_type(kind, timezone="UTC")
+        arrow = arrow_type(kind)
         is_moment = isinstance(kind, T.TimestampType)
         with _refusing():
             value = f"unix_micros({text})" if is_moment else text

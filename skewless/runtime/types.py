@@ -1,6 +1,7 @@
 """Spark's types as the engine needs them: which can be keys, and which Arrow can carry."""
 
 from collections.abc import Collection, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,13 @@ from skewless.errors import bad_argument
 WATERMARK = "spark.watermarkDelayMs"
 _TIME_WINDOW = "spark.timeWindow"
 _SESSION_WINDOW = "spark.sessionWindow"
+
+# Spark's own conversions to Arrow, which have no public name, say it in one way or the other.
+_IN_UTC: dict[str, Any] = (
+    {"timezone": "UTC"}
+    if "timezone" in signature(to_arrow_type).parameters
+    else {"timestamp_utc": True}
+)
 
 _INTEGRAL: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONAL: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
@@ -48,7 +56,7 @@ def is_event_time(kind: T.DataType) -> bool:
 def arrow_carries(kind: T.DataType) -> bool:
     """Whether Spark hands this type to Python as Arrow."""
     try:
-        to_arrow_type(kind, timezone="UTC")
+        to_arrow_type(kind, **_IN_UTC)
     except (PySparkException, TypeError, ValueError):
         return False
     return True
@@ -56,7 +64,7 @@ def arrow_carries(kind: T.DataType) -> bool:
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
     """The columns as a task gets them, in UTC."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def spark_schema(argument: str, schema: pa.Schema) -> T.StructType:
@@ -341,4 +349,4 @@ def widens(kind: T.DataType, target: T.DataType) -> bool:
 
 def arrow_type(kind: T.DataType) -> pa.DataType:
     """The type in which a task has values of a type of Spark, in UTC."""
-    return to_arrow_type(kind, timezone="UTC")
+    return to_arrow_type(kind, **_IN_UTC)
