@@ -1,6 +1,5 @@
 """Asks Spark's analyser about expressions over the columns of two inputs; no job runs."""
 
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -184,7 +184,8 @@ def casts_of(name: str, line: str) -> tuple[str, ...] | None:
 @contextmanager
 def _refusing() -> Iterator[None]:
     """What Spark refuses is told by us: its log would show a page of Java for it."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    # By Spark's own class: a plain logger of this name would be used by Spark, too, and fail there.
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     before, logger.disabled = logger.disabled, True
     try:
         yield

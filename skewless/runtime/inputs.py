@@ -42,6 +42,8 @@ class Input:
             for known in self.names:
                 if self.fold(known) == self.fold(name):
                     return known
+        if not isinstance(name, str):
+            raise bad_argument(option, name, f"a name, one of {', '.join(self.names)}")
         raise SkewlessError(
             f"{option}: the {self.argument} input has no column {name!r}; "
             f"its columns are {', '.join(self.names)}"

@@ -26,7 +26,10 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 
 
 def keys_of(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyColumn]]:
-    takes = 'a column name, a list of names, or a list of ("left", "right") pairs'
+    takes = (
+        'a column name, a list of names, or a list of ("left", "right") pairs; other conditions '
+        "go into `where`, as SQL text"
+    )
     listed = [on] if isinstance(on, str) else on
     if not isinstance(listed, list | tuple) or not listed:
         raise bad_argument("on", on, takes)
@@ -37,6 +40,8 @@ def keys_of(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyCo
         strings = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)
         if not strings or len(names) != 2:
             raise bad_argument("on", on, takes)
+        if isinstance(item, str) and _is_pair(inputs, on):
+            raise bad_argument("on", on, f"a pair of columns as a list: on=[{tuple(on)!r}]")
         left_name = inputs[0].resolve("on", names[0])
         right_name = inputs[1].resolve("on", names[1])
         left_type = inputs[0].type_of(left_name)
@@ -54,6 +59,16 @@ def keys_of(inputs: tuple[Input, Input], on: Any) -> list[tuple[KeyColumn, KeyCo
             (KeyColumn(left_name, left_type, common), KeyColumn(right_name, right_type, common))
         )
     return pairs
+
+
+def _is_pair(inputs: tuple[Input, Input], on: Any) -> bool:
+    """Whether two names can only be meant as one of the left and one of the right side."""
+    if not isinstance(on, tuple) or len(on) != 2 or not all(isinstance(n, str) for n in on):
+        return False
+    known = [{given.fold(name) for name in given.names} for given in inputs]
+    left, right = inputs[0].fold(on[0]), inputs[1].fold(on[1])
+    in_both = left in known[1] and right in known[0]
+    return left in known[0] and right in known[1] and (left == right or not in_both)
 
 
 def times_of(inputs: tuple[Input, Input], time: Any) -> tuple[str, str]:

@@ -132,6 +132,7 @@ def join(
         )
     _check_condition(kind, match)
     if not is_batch:
+        kind.check(bounds, delays)
         _warn_of_growth(bounds, delays, waiting)
     plan = planned(inputs, keys, times, suffix, matched, kind, wanted)
     operator = JoinOperator(

@@ -39,7 +39,7 @@ class How:
         for name, spellings in _SPELLINGS.items():
             if text in spellings:
                 return How(name)
-        takes = f"one of {', '.join(map(repr, _SPELLINGS))}, or another of Spark's spellings"
+        takes = f"one of {', '.join(map(repr, _SPELLINGS))} ('outer', 'left_outer', 'semi', …)"
         raise bad_argument("how", given, takes)
 
     @property

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skewless.durations import parse_duration_us
-from skewless.errors import bad_argument
+from skewless.errors import bad_argument, check_parameters
 from skewless.operators.balance import routing_policy
 from skewless.operators.join.arguments import NOT_GIVEN, bounds_of, keys_of, times_of
 from skewless.operators.join.asof import AsOf
@@ -142,8 +142,9 @@ def _how(given: Any, side: str) -> How:
     if how.name not in _HOWS[side]:
         listed = ", ".join(map(repr, _HOWS[side]))
         takes = (
-            f"one of {listed} where the {OTHER[side]} side is a table: that a row of the table has "
-            "no match would be known only when the stream has ended"
+            f"one of {listed} where the {OTHER[side]} side is a table: what becomes of a row of "
+            "the table would be known only when the stream has ended. To ask about rows of the "
+            "stream, put it on the other side"
         )
         raise bad_argument("how", given, takes)
     return how
@@ -167,10 +168,12 @@ def _frame(argument: str, table: Any, session: Any) -> "DataFrame":
     """The table as it is now; a function gives it."""
     if hasattr(table, "isStreaming"):
         return table
+    takes = "a function from SparkSession to a DataFrame that does not stream"
+    check_parameters(argument, table, 1, takes)
     frame = table(session)
     if not hasattr(frame, "isStreaming") or frame.isStreaming:
-        got = f"a function that gave a {type(frame).__name__}"
-        takes = "a function from SparkSession to a DataFrame that does not stream"
+        streaming = "streaming " * hasattr(frame, "isStreaming")
+        got = f"a function that gave a {streaming}{type(frame).__name__}"
         raise bad_argument(argument, got, takes)
     return frame
 

@@ -1,5 +1,7 @@
 """How the condition of a join is read, split and typed, and what is refused."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -251,3 +253,21 @@ def test_the_columns_and_the_fingerprint_of_a_join(spark, tmp_path) -> None:
     assert operator.layout.left_slots == ("p0", "p1")
     with pytest.raises(sk.SkewlessError, match="where: the right input has no column 'c'"):
         sk.join(*sides, **options, where="left.a < right.c")
+
+
+def test_sparks_own_errors_stay_what_they_are(spark) -> None:
+    """Spark logs them with a logger of its own class, which nobody else may make first."""
+    script = """
+import skewless as sk
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+spark = sk.session()
+rows = spark.range(2).withColumn("ts", F.timestamp_seconds(F.lit(1)))
+sk.join(rows, rows, on="id", time="ts", within="1 second", where="left.id < right.id")
+try:
+    spark.sql("select nope").collect()
+except AnalysisException as failure:
+    print(failure.getCondition())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "UNRESOLVED_COLUMN" in done.stdout, done.stderr[-2000:]
