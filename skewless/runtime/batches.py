@@ -1,7 +1,6 @@
 """Runs the tasks of an operator on DataFrames that do not stream, as part of an ordinary query."""
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -21,11 +20,3 @@ def joined_frame(rows: DataFrame, task: Task, route: Route, schema: T.StructType
         routed = routed.select("*", F.expr(instance).alias(INSTANCE))
     sent = routed.repartitionById(route.instances, F.col(INSTANCE))
     return sent.mapInArrow(Worker(task, None), schema)
-
-
-def parallelism(session: SparkSession) -> int:
-    """How many tasks the session runs at once, as far as it tells."""
-    try:
-        return session.sparkContext.defaultParallelism
-    except (PySparkException, AttributeError):  # Spark Connect has no context to ask
-        return int(session.conf.get("spark.sql.shuffle.partitions") or 1)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from skewless.errors import bad_argument
@@ -96,3 +97,11 @@ def _of_another_thread() -> SparkSession | None:
 def _quiet_logs() -> str:
     """A log4j configuration that shows errors only, from the first line on."""
     return str(Path(__file__).with_name("log4j2.properties"))
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks the session runs at once, as far as it tells."""
+    try:
+        return session.sparkContext.defaultParallelism
+    except (PySparkException, AttributeError):  # Spark Connect has no context to ask
+        return int(session.conf.get("spark.sql.shuffle.partitions") or 1)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -14,6 +13,7 @@ from skewless.errors import PerBatchWarning, bad_argument
 from skewless.planning.policy import Policy
 from skewless.runtime.advice import no_such_member
 from skewless.runtime.perbatch import across_rows, sample
+from skewless.runtime.session import parallelism
 from skewless.runtime.topology import Node, Source, Table, Transform, only
 from skewless.runtime.writer import StreamWriter
 
@@ -127,10 +127,7 @@ class Stream:
 
     def cores(self) -> int:
         """How many tasks the session runs at once, as far as it tells."""
-        try:
-            return self.session.sparkContext.defaultParallelism
-        except (PySparkException, AttributeError):  # Spark Connect has no context to ask
-            return int(self.session.conf.get("spark.sql.shuffle.partitions") or 1)
+        return parallelism(self.session)
 
 
 def _shown(instances: int | list[int]) -> str:

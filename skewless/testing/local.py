@@ -200,7 +200,7 @@ class LocalJoin(LocalQuery[Batch]):
         for side, schema, time in (
             (LEFT, self.left_schema, self.time[0]),
             (RIGHT, self.right_schema, self.time[1]),
-        )[: 2 if How(self.how).shows_right else 1]:
+        )[: 2 if How(self.how).gives_pairs else 1]:
             for name in schema.names:
                 if name not in self.on:
                     column = TIME if name == time else self._slots[side][name]

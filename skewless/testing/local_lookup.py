@@ -81,6 +81,7 @@ class LocalLookup(LocalQuery[Batch]):
             left_slots=slots[LEFT],
             right_slots=slots[RIGHT],
             output=tuple(output),
+            types=tuple(kinds),
             hash_is_key=False,
             inputs={side: tuple(self._travels[side].items()) for side in SIDES},
         )
@@ -89,7 +90,6 @@ class LocalLookup(LocalQuery[Batch]):
         terms = Terms(
             layout,
             how,
-            tuple(kinds),
             self.stream,
             bounds,
             timed=self.time is not None,

@@ -75,7 +75,7 @@ def join_oracle(
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     kind = How.of(how)
-    if not kind.shows_right:
+    if not kind.gives_pairs:
         shown = {name: source for name, source in shown.items() if source.startswith("l.")}
     by_rows = match is not None or kind != INNER
     if by_rows:

@@ -76,7 +76,7 @@ def planned(
             output.append(OutputColumn(name, LEFT, column))
     sources = [(c.name, left) for c in output]
     taken = {left.fold(c.name) for c in output}
-    for name in right.names if how.shows_right else ():
+    for name in right.names if how.gives_pairs else ():
         if name in right_keys:
             continue
         column = TIME if name == times[1] else slot_name(right_slot[name])
@@ -106,13 +106,13 @@ def planned(
         where.added[RIGHT] if where is not None and extra[RIGHT] else None,
     )
     hashed = [pair[0].compared_as for pair in keys]
-    distance = _distance(left, taken, matched) if how.shows_right else None
+    distance = _distance(left, taken, matched) if how.gives_pairs else None
     layout = Layout(
         keys=len(keys),
         left_slots=tuple(slot_name(s) for s in sorted(left_slots)),
         # Right rows that are asked for and never shown are stored without what nobody compares.
         right_slots=tuple(slot_name(s) for s in sorted(right_slots))
-        if how.shows_right or matched is not None or where is not None
+        if how.gives_pairs or matched is not None or where is not None
         else (),
         output=tuple(output),
         hash_is_key=types.hashes_one_to_one(hashed)

@@ -12,7 +12,6 @@ from skewless.engine.intake import named_instance
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.equijoin import Probe, probe
 from skewless.kernels.narrowing import narrowed
-from skewless.kernels.near import NearCondition
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.predicate import Predicate
 from skewless.kernels.runs import SortedRun
@@ -23,14 +22,14 @@ from skewless.operators.join.due import Due, StoredRows, taken
 from skewless.operators.join.how import How
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.matched import Mask, mark
-from skewless.operators.join.pairing import OTHER, alone, paired
+from skewless.operators.join.pairing import OTHER, given_alone, paired
 from skewless.operators.join.reading import opened
+from skewless.operators.join.task import Matching
 from skewless.routing.route import Route
 from skewless.state.manifest import Segments
 from skewless.state.segment import Segment, open_segment
 from skewless.state.storage import Storage
 
-Matching = SetCondition | NearCondition
 # So many rows that are due are looked at in one go; a row takes a few numbers.
 _ROW_BYTES = 64
 
@@ -199,10 +198,8 @@ class _Emission:
 
     def _give(self, side: str, rows: pa.RecordBatch, at: IndexArray) -> Iterator[pa.RecordBatch]:
         """Rows without a match, in pieces."""
-        at_once = self._task.limits.chunk_rows
-        for begin in range(0, len(at), at_once):
-            some = at[begin : begin + at_once]
-            yield from self._chunks.add(alone(self._task.layout, side, rows, some))
+        for some in given_alone(self._task.layout, side, rows, at, self._task.limits):
+            yield from self._chunks.add(some)
 
 
 def _may_meet(bounds: Bounds, left: Segment, right: Segment) -> bool:

@@ -10,7 +10,8 @@ from skewless.operators.join.bounds import SIDES, Bounds
 from skewless.operators.join.how import INNER
 from skewless.operators.join.operator import JoinOperator
 from skewless.planning.hash import Hash
-from skewless.runtime.batches import joined_frame, parallelism
+from skewless.runtime.batches import joined_frame
+from skewless.runtime.session import parallelism
 from skewless.shedding.policy import Shedding
 from skewless.state.watermark import Delays
 

@@ -44,7 +44,7 @@ class How:
 
     @property
     def gives_pairs(self) -> bool:
-        """Whether every pair that matches is given."""
+        """Whether every pair that matches is given, and so the columns of both sides."""
         return not self.is_semi and not self.is_anti
 
     @property
@@ -60,11 +60,6 @@ class How:
         """The sides whose rows are given alone when the watermark says that none will match."""
         padded = {"left": (LEFT,), "left_anti": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT)}
         return padded.get(self.name, ())
-
-    @property
-    def shows_right(self) -> bool:
-        """Whether the result has columns of the right side."""
-        return self.gives_pairs
 
     @property
     def awaited(self) -> tuple[str, ...]:

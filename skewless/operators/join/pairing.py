@@ -1,9 +1,11 @@
 """Makes output rows of pairs of rows."""
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import pyarrow as pa
 
+from skewless.engine.chunks import Limits, bounded
 from skewless.kernels.distance import Floats
 from skewless.kernels.ordering import IndexArray
 from skewless.kernels.runs import SortedRun
@@ -35,6 +37,15 @@ def alone(layout: Layout, side: str, rows: pa.RecordBatch, chosen: IndexArray) -
         columns.append(pa.nulls(len(chosen), pa.float64()))
         names.append(layout.distance)
     return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def given_alone(
+    layout: Layout, side: str, rows: pa.RecordBatch, chosen: IndexArray, limits: Limits
+) -> Iterator[pa.RecordBatch]:
+    """The same in bounded pieces."""
+    for begin in range(0, len(chosen), limits.chunk_rows):
+        some = alone(layout, side, rows, chosen[begin : begin + limits.chunk_rows])
+        yield from bounded(some, limits)
 
 
 def paired(

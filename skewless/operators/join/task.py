@@ -29,7 +29,7 @@ from skewless.operators.join.how import INNER, How
 from skewless.operators.join.intake import Intake, Sorted
 from skewless.operators.join.layout import Layout
 from skewless.operators.join.matched import Mask, mark
-from skewless.operators.join.pairing import OTHER, alone, paired
+from skewless.operators.join.pairing import OTHER, given_alone, paired
 from skewless.operators.join.postings import Postings, SetPostings
 from skewless.operators.join.probing import Meeting, Part, Shedder
 from skewless.operators.join.reading import opened
@@ -257,11 +257,9 @@ class _Execution:
         self, side: str, rows: pa.RecordBatch, at: IndexArray
     ) -> Iterator[pa.RecordBatch]:
         """Rows of a side without those that they match."""
-        at_once = self._task.limits.chunk_rows
         if self._task.how.is_semi:
             self._ledger.matches += len(at)
-        for begin in range(0, len(at), at_once):
-            some = alone(self._task.layout, side, rows, at[begin : begin + at_once])
+        for some in given_alone(self._task.layout, side, rows, at, self._task.limits):
             yield from self._chunks.add(some)
 
     def _meetings(self, instance: int, arrived: _Arrived) -> Iterator[Meeting]:

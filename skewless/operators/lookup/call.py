@@ -76,10 +76,10 @@ def lookup(left: Any, right: Any, asked: Asked, matched_by: Any) -> Stream:
     plan = planned(inputs, keys, times, asked.suffix, matched, where=wanted)
     plan = _shown(plan, how, side, keys, is_plain=matched is None and wanted is None)
     schema = _schema(plan, how, side, inputs, keys)
+    shown = types.arrow_schema(schema).types
     terms = Terms(
-        layout=plan.layout,
+        layout=replace(plan.layout, types=tuple(shown[: len(plan.layout.output)])),
         how=how,
-        kinds=tuple(types.arrow_schema(schema).types),
         stream=side,
         bounds=bounds,
         timed=times[0] is not None,

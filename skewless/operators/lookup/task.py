@@ -25,9 +25,8 @@ from skewless.kernels.runs import SortedRun
 from skewless.kernels.warmup import compile_near, compile_sets
 from skewless.load.heavy import STANDING_OUT, Detail
 from skewless.operators.join.matched import Mask, mark
-from skewless.operators.join.pairing import paired
+from skewless.operators.join.pairing import given_alone, paired
 from skewless.operators.join.reading import opened
-from skewless.operators.lookup.giving import alone
 from skewless.operators.lookup.intake import StreamIntake
 from skewless.operators.lookup.terms import Terms
 from skewless.routing.route import Route
@@ -86,7 +85,7 @@ class _Execution:
             self._ledger.count_rows(self._terms.stream, hashes)
             yield from self._looked_up(instance, needles)
             if self._gives_unmatched:
-                yield from self._alone(rest)
+                yield from self._alone(rest, np.arange(rest.num_rows))
         assert instance is not None, "an empty instance is told which one it is"
         yield from self._chunks.flush()
         self._ledger.close(instance, self._intake.taken(), self._dropped)
@@ -109,9 +108,9 @@ class _Execution:
                     if found is not None:
                         yield from self._pairs(found, matched)
         if how.is_semi:
-            yield from self._alone(needles.rows.filter(pa.array(matched)))
+            yield from self._alone(needles.rows, np.flatnonzero(matched))
         elif self._gives_unmatched:
-            yield from self._alone(needles.rows.filter(pa.array(~matched)))
+            yield from self._alone(needles.rows, np.flatnonzero(~matched))
 
     def _stored(self, instance: int, needles: SortedRun) -> Iterator[SortedRun]:
         """The stored rows of the table that the needles may meet."""
@@ -186,11 +185,13 @@ class _Execution:
             paired(terms.layout, terms.stream, needles, stored, mine, theirs, measure)
         )
 
-    def _alone(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        if self._terms.how.is_semi:
-            self._ledger.matches += rows.num_rows
-        for piece in alone(self._terms, rows):
-            yield from self._chunks.add(piece)
+    def _alone(self, rows: pa.RecordBatch, at: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """Rows of the stream without a row of the table."""
+        terms = self._terms
+        if terms.how.is_semi:
+            self._ledger.matches += len(at)
+        for some in given_alone(terms.layout, terms.stream, rows, at, terms.limits):
+            yield from self._chunks.add(some)
 
 
 def _portion(run: SortedRun, begin: int, count: int) -> SortedRun:

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from skewless.engine.chunks import Limits
 from skewless.kernels.conditions import SetCondition
 from skewless.kernels.predicate import Predicate
@@ -28,7 +26,6 @@ class Terms:
 
     layout: Layout
     how: How
-    kinds: tuple[pa.DataType, ...]  # of the output columns
     stream: str = LEFT  # the side that streams
     bounds: Bounds = field(default_factory=lambda: Bounds(None, None))
     timed: bool = False  # rows have a time, which the bounds are about
